@@ -1,0 +1,109 @@
+"""What actions take on the simulated clock."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import numpy
+
+from paci.actions import BACKWARD, FORWARD, INPUT_GRADIENT, KINDS, WEIGHT_GRADIENT
+
+PerStage = float | Sequence[float]
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Times of one micro-batch, in any one unit; each a number, or one number per stage.
+
+    forward, backward   the whole forward and the whole backward, > 0
+    weight              the part of the backward that gives the gradients of the weights, where a
+                        schedule splits it off; half of it if not given
+    update              one optimizer step, spent by the rank at the end of a window's last backward
+    transfer            from a stage to the next rank, activation or gradient
+    jitter              0.1 draws each duration within ±10 %, from (seed, stage, kind, micro-batch)
+    """
+
+    forward: PerStage = 1.0
+    backward: PerStage = 2.0
+    weight: PerStage | None = None
+    update: PerStage = 0.0
+    transfer: PerStage = 0.0
+    jitter: float = 0.0
+
+    def __post_init__(self):
+        for field in fields(self):
+            value = getattr(self, field.name)
+            least = 0 if field.name in ("update", "transfer", "jitter") else math.ulp(0.0)
+            values = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
+            if value is None and field.name == "weight":
+                continue
+            for number in values:
+                ok = isinstance(number, (int, float)) and least <= number < math.inf
+                if not ok or isinstance(number, bool):
+                    wanted = "at least 0" if least == 0 else "above 0"
+                    raise ValueError(f"cost.{field.name} must be a time {wanted}, not {value!r}")
+        if not isinstance(self.jitter, (int, float)) or self.jitter >= 1:
+            raise ValueError(f"cost.jitter must be at least 0 and below 1, not {self.jitter!r}")
+
+
+class Durations:
+    """A cost model laid out for `stages` stages and `microbatches` micro-batches from `first` on.
+
+    `of[kind][stage][m]`, `update[stage]` and `transfer[stage]` are times. All are rounded to one
+    binary grid, 2^-34 of the longest: their sums are then exact in floating point (to half a
+    million of the longest), whichever way they are added up, and two things that happen at the
+    same time on paper do so on this clock.
+    """
+
+    def __init__(self, cost: Cost, stages: int, microbatches: int, seed: int = 0, first: int = 0):
+        forward = _per_stage("forward", cost.forward, stages)
+        backward = _per_stage("backward", cost.backward, stages)
+        weight = (
+            [time / 2 for time in backward]
+            if cost.weight is None
+            else _per_stage("weight", cost.weight, stages)
+        )
+        for i, (part, whole) in enumerate(zip(weight, backward, strict=True)):
+            if part >= whole:
+                raise ValueError(
+                    f"cost.weight is a part of cost.backward: {part} is not below {whole} "
+                    f"at stage {i}"
+                )
+        update = _per_stage("update", cost.update, stages)
+        transfer = _per_stage("transfer", cost.transfer, stages)
+
+        longest = max(*forward, *backward, *update, *transfer) * (1 + cost.jitter)
+        tick = 2.0 ** (math.frexp(longest)[1] - 34)
+        self.update = [round(time / tick) * tick for time in update]
+        self.transfer = [round(time / tick) * tick for time in transfer]
+
+        def draw(kind: str, stage: int, time: float) -> list[float]:
+            key = (seed, stage, KINDS.index(kind))
+            jitter = numpy.random.default_rng(key).uniform(-1, 1, first + microbatches)[first:]
+            return (numpy.rint(time * (1 + cost.jitter * jitter) / tick) * tick).tolist()
+
+        def constant(kind: str, stage: int, time: float) -> list[float]:
+            return [round(time / tick) * tick] * microbatches
+
+        of_kind = {
+            FORWARD: forward,
+            BACKWARD: backward,
+            INPUT_GRADIENT: [b - w for b, w in zip(backward, weight, strict=True)],
+            WEIGHT_GRADIENT: weight,
+        }
+        duration = draw if cost.jitter else constant
+        self.of: dict[str, list[list[float]]] = {
+            kind: [duration(kind, stage, time) for stage, time in enumerate(times)]
+            for kind, times in of_kind.items()
+        }
+
+
+def _per_stage(name: str, value: PerStage, stages: int) -> list[float]:
+    if not isinstance(value, Sequence):
+        return [float(value)] * stages
+    if len(value) != stages:
+        raise ValueError(
+            f"cost.{name} must be one number or one for each of the {stages} stages, "
+            f"not {len(value)} numbers"
+        )
+    return [float(time) for time in value]

@@ -1,0 +1,44 @@
+"""All schedules by name. One file holds one rule; `rule.py` says what a rule is."""
+
+import inspect
+
+from paci.schedules.gpipe import GPipe
+from paci.schedules.one_f_one_b import OneFOneBFlush
+from paci.schedules.paci import PACI, Async1F1B
+from paci.schedules.rule import Schedule, StageView
+
+SCHEDULES: dict[str, type[Schedule]] = {
+    schedule.name: schedule for schedule in (GPipe, OneFOneBFlush, PACI, Async1F1B)
+}
+
+
+def build(
+    schedule: "str | Schedule",
+    stages: int,
+    accumulation: int | None = None,
+    slack: int = 0,
+    **options,
+) -> Schedule:
+    """The rule called `schedule` for `stages` stages; a `Schedule` passes through.
+
+    `accumulation` None is the schedule's own default (4; 1 for async-1f1b). Raises ValueError for
+    an unknown name, for an option that the schedule does not have, and for impossible values.
+    """
+    if isinstance(schedule, Schedule):
+        if schedule.stages != stages:
+            raise ValueError(f"the schedule is for {schedule.stages} stages, not for {stages}")
+        return schedule
+    if schedule not in SCHEDULES:
+        raise ValueError(f"unknown schedule {schedule!r}: choose from {', '.join(SCHEDULES)}")
+    rule = SCHEDULES[schedule]
+    if slack != 0:
+        options["slack"] = slack
+    known = list(inspect.signature(rule).parameters)[2:]
+    for option in options:
+        if option not in known:
+            offer = f"its options are {', '.join(known)}" if known else "it has no options"
+            raise ValueError(f"{schedule} has no option {option!r}: {offer}")
+    return rule(stages, accumulation, **options)
+
+
+__all__ = ["SCHEDULES", "Schedule", "StageView", "build"]

@@ -1,0 +1,93 @@
+"""A schedule is a rule: what does a rank do next, given only what it can see itself?
+
+                     inputs ─▶ ┌───────────┐ ─▶ next stage
+                               │  stage i  │
+             previous stage ◀─ └───────────┘ ◀─ gradients
+
+A rank sees, of each of its stages, how many activations and gradients have arrived and how many
+forwards and backwards it has finished. Links deliver in order and stages work in order, so counts
+are all there is to know: the next forward of a stage is that of micro-batch `forwards`.
+
+The executors (`paci.simulate`, `LocalPipeline`, `DistributedPipeline`) keep the counts and ask
+the rule; a rule keeps no state.
+"""
+
+from abc import ABC, abstractmethod
+
+from paci.actions import BACKWARD, FORWARD
+
+
+class StageView:
+    """What a rank sees of one of its stages: counts of micro-batches, each starting at 0."""
+
+    __slots__ = ("backwards", "forwards", "gradients", "inputs", "stage", "weights")
+
+    def __init__(self, stage: int):
+        self.stage = stage
+        self.inputs = 0  # activations (or, at the first stage, data) that have arrived
+        self.gradients = 0  # gradients (or, at the last stage, losses) that have arrived
+        self.forwards = 0  # finished forwards
+        self.backwards = 0  # finished backwards, as far as the previous stage is concerned (B, I)
+        self.weights = 0  # finished backwards, as far as the weights are concerned (B, W)
+
+    @property
+    def in_flight(self) -> int:
+        """Micro-batches between their forward and the end of their backward."""
+        return self.forwards - self.weights
+
+
+Choice = tuple[StageView, str] | None
+
+
+class Schedule(ABC):
+    """A rule for `stages` stages that update after every `accumulation` micro-batches.
+
+    `placement[rank]` names the stages of that rank; here one each, in order.
+    """
+
+    name: str
+    default_accumulation = 4
+
+    def __init__(self, stages: int, accumulation: int | None = None):
+        if accumulation is None:
+            accumulation = self.default_accumulation
+        self.stages = positive("stages", stages)
+        self.accumulation = positive("accumulation", accumulation)
+        self.placement: tuple[tuple[int, ...], ...] = tuple((i,) for i in range(stages))
+
+    @abstractmethod
+    def next(self, stages: tuple[StageView, ...]) -> Choice:
+        """The stage and the kind of this rank's next action, or None to wait for a message."""
+
+    def window_is_open(self, stage: StageView) -> bool:
+        """Whether the next forward belongs to the window that the stage is accumulating.
+
+        Flush schedules start no forward of window k+1 before their own update k. Gated so at
+        every stage, no stage can see a weight that a drained pipeline would not have shown it.
+        """
+        a = self.accumulation
+        return stage.forwards < (stage.weights // a + 1) * a
+
+
+def forward_if_ready(stage: StageView) -> Choice:
+    """The next forward of a stage whose order is fixed: now if its input is here, else wait."""
+    return (stage, FORWARD) if stage.inputs > stage.forwards else None
+
+
+def backward_if_ready(stage: StageView) -> Choice:
+    """The next backward of a stage whose order is fixed: now if its gradient is here, else wait."""
+    return (stage, BACKWARD) if stage.gradients > stage.backwards else None
+
+
+def positive(what: str, value: int) -> int:
+    """`value` if it is a whole number of at least 1; else ValueError."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ValueError(f"{what} must be a whole number of at least 1, not {value!r}")
+    return value
+
+
+def not_negative(what: str, value: int) -> int:
+    """`value` if it is a whole number of at least 0; else ValueError."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ValueError(f"{what} must be a whole number of at least 0, not {value!r}")
+    return value

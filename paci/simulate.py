@@ -1,0 +1,80 @@
+"""Schedules at any scale, without tensors."""
+
+from functools import cached_property
+
+from paci.actions import BACKWARD, FORWARD, INPUT_GRADIENT, WEIGHT_GRADIENT
+from paci.clock import Step, play
+from paci.cost import Cost, Durations
+from paci.schedules import Schedule, build
+from paci.timeline import Timeline
+
+
+def simulate(
+    schedule: str | Schedule,
+    stages: int = 8,
+    microbatches: int = 512,
+    accumulation: int | None = None,
+    slack: int = 0,
+    cost: Cost | None = None,
+    seed: int = 0,
+    **options,
+) -> "Simulation":
+    """Run `schedule` on the simulated clock.
+
+    `accumulation` None is the schedule's own (4; 1 for async-1f1b); `microbatches` must be whole
+    windows of it; times are in the unit of `cost`; `options` are the schedule's own. The result
+    is a function of the arguments alone. Raises ValueError for unknown names and impossible sizes.
+
+    >>> simulate("1f1b-flush", stages=8, microbatches=8, accumulation=8).utilization  # 8 / 15
+    0.5333333333333333
+    """
+    rule = build(schedule, stages, accumulation, slack, **options)
+    durations = Durations(cost or Cost(), rule.stages, microbatches, seed)
+    return Simulation(rule, list(play(rule, microbatches, durations)))
+
+
+class Simulation:
+    """What happened: `actions` (rows of `Step`) and what follows from them.
+
+    makespan           from the first start to the last end
+    utilization        busy time of the busiest rank over the makespan
+    max_drift[i]       most updates of stage i between a micro-batch's forward and its backward
+    peak_in_flight[i]  most micro-batches of stage i with a forward started and the backward not
+                       finished
+    """
+
+    def __init__(self, schedule: Schedule, steps: list[tuple]):
+        self.schedule = schedule
+        self.max_drift = [0] * schedule.stages
+        self.peak_in_flight = [0] * schedule.stages
+        self._steps = steps
+
+        forward_version: dict[tuple[int, int], int] = {}
+        in_flight = [0] * schedule.stages
+        for _, stage, kind, microbatch, _, _, version in steps:
+            if kind == FORWARD:
+                forward_version[stage, microbatch] = version
+                in_flight[stage] += 1
+                self.peak_in_flight[stage] = max(self.peak_in_flight[stage], in_flight[stage])
+            if kind in (BACKWARD, INPUT_GRADIENT):
+                drift = version - forward_version.pop((stage, microbatch))
+                self.max_drift[stage] = max(self.max_drift[stage], drift)
+            if kind in (BACKWARD, WEIGHT_GRADIENT):
+                in_flight[stage] -= 1
+
+    @cached_property
+    def actions(self) -> list[Step]:
+        return [Step._make(step) for step in self._steps]
+
+    @cached_property
+    def timeline(self) -> Timeline:
+        ranks = len(self.schedule.placement)
+        return Timeline(self.actions, ranks, self.schedule.accumulation)
+
+    @property
+    def makespan(self) -> float:
+        return self.timeline.makespan
+
+    @property
+    def utilization(self) -> float:
+        return self.timeline.utilization
