@@ -1,0 +1,124 @@
+"""One stage's mathematics: forward, backward and update of its part of the model.
+
+           input ─▶ module ─▶ output ─▶ next stage (or the loss, at the last stage)
+    gradient of input ◀─ autograd ◀─ gradient of output
+                           │
+              every `a` backwards: optimizer step, version += 1
+
+Nothing here knows of clocks, ranks or messages; every executor drives the same `Stage`.
+"""
+
+from collections.abc import Callable, Iterable
+
+import torch
+from torch import nn
+from torch.autograd.graph import get_gradient_edge
+
+from paci import weights as weight_policies
+from paci.draws import draws_of
+from paci.ledger import Ledger
+from paci.memory import SavedTensors
+
+MakeOptimizer = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
+Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+
+
+class Stage:
+    """Stage `index` of a pipeline of `stages`.
+
+    module         maps the previous stage's output (at stage 0: the data) to this stage's output
+    accumulation   a, the micro-batches of one update; each loss is scaled by 1/a
+    optimizer      makes an optimizer from the module's parameters
+    lr_lambda      factor on the optimizer's learning rate as a function of this stage's version
+    loss_fn        (output, target) -> scalar mean over the micro-batch; the last stage's only
+    weights        which parameters an action sees, a name in `paci.weights.WEIGHTS`
+    seed           of the draws (dropout), together with stage and micro-batch
+    measure_every  updates between two samples of how far the weights move (0: never)
+    """
+
+    def __init__(
+        self,
+        index: int,
+        stages: int,
+        module: nn.Module,
+        accumulation: int,
+        optimizer: MakeOptimizer,
+        lr_lambda: Callable[[int], float] | None = None,
+        loss_fn: Loss | None = None,
+        weights: str = "live",
+        seed: int = 0,
+        measure_every: int = 0,
+    ):
+        parameters = list(module.parameters())
+        if not parameters:
+            raise ValueError(f"stage {index} has no parameters to train")
+        self.index = index
+        self.is_first = index == 0
+        self.is_last = index == stages - 1
+        self.module = module
+        self.accumulation = accumulation
+        self.optimizer = optimizer(parameters)
+        self.schedule = torch.optim.lr_scheduler.LambdaLR(
+            self.optimizer, lr_lambda or (lambda version: 1.0)
+        )
+        self.loss_fn = loss_fn
+        self.weights = weight_policies.build(weights, parameters)
+        self.seed = seed
+        self.device = parameters[0].device
+        self.ledger = Ledger(parameters, accumulation, measure_every)
+        self.saved = SavedTensors(parameters)
+        self._graphs: dict[int, tuple] = {}  # micro-batch -> input, where its backward starts
+
+    def forward(
+        self, microbatch: int, input: torch.Tensor, target: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """The output of `microbatch`, detached; at the last stage its loss, not scaled."""
+        if not self.is_first:
+            input = input.detach().requires_grad_()
+        self.ledger.forward(microbatch)
+        with (
+            draws_of(self.seed, self.index, microbatch, self.device),
+            self.saved.saving(microbatch),
+        ):
+            output = self.module(input)
+            if self.is_last:
+                output = self.loss_fn(output, target)
+        # The edge, not the output: an activation that was sent on need not be kept here.
+        self._graphs[microbatch] = input, get_gradient_edge(output)
+        return output.detach()
+
+    def backward(self, microbatch: int, gradient: torch.Tensor | None = None) -> torch.Tensor | None:
+        """The gradient of the input of `microbatch` (None at stage 0), from that of its output
+        (at the last stage None: its loss is where gradients begin). Closes the window, and so
+        updates the weights, if this was its last backward."""
+        self.ledger.backward(microbatch)
+        input, edge = self._graphs.pop(microbatch)
+        if self.is_last:
+            gradient = torch.full((), 1 / self.accumulation, device=self.device)
+        torch.autograd.backward(edge, gradient)
+        self.saved.release(microbatch)
+        if (microbatch + 1) % self.accumulation == 0:
+            self.update()
+        return None if self.is_first else input.grad
+
+    def update(self) -> None:
+        """One optimizer step from the gradients of this window, by this stage alone."""
+        self.weights.update(self.optimizer.step)
+        self.optimizer.zero_grad()
+        self.schedule.step()
+        self.ledger.update()
+
+    @torch.no_grad()
+    def evaluate(self, input: torch.Tensor, target: torch.Tensor | None = None) -> torch.Tensor:
+        """The output (at the last stage the loss) in evaluation mode, leaving no trace."""
+        self.module.eval()
+        output = self.module(input)
+        if self.is_last:
+            output = self.loss_fn(output, target)
+        self.module.train()
+        return output
+
+    @property
+    def learning_rate(self) -> float:
+        """Of the next update."""
+        return self.schedule.get_last_lr()[0]
