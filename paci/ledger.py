@@ -72,9 +72,5 @@ class Ledger:
             relative = (self._flat_weights() - before).norm() / before.norm()
             self.movements.append(Movement(self.version, microbatch, drift, relative.item()))
 
-    def update(self) -> None:
-        """The stage has updated its weights."""
-        self.version += 1
-
     def _flat_weights(self) -> torch.Tensor:
         return torch.cat([parameter.detach().flatten() for parameter in self.parameters])

@@ -6,6 +6,8 @@ from itertools import accumulate
 from math import inf
 from operator import add
 
+from paci.theory import in_flight_bound
+
 
 @dataclass(frozen=True)
 class UnitCost:
@@ -56,7 +58,7 @@ def partition(
         return times[run.stop] - times[run.start]
 
     def memory(stage: int, run: range) -> int:
-        in_flight = 1 if stage == stages - 1 else stages - stage + slack
+        in_flight = in_flight_bound(stages, stage, slack)
         held = parameters[run.stop] - parameters[run.start]
         return copies * held + in_flight * (activations[run.stop] - activations[run.start])
 
@@ -99,7 +101,7 @@ def _cheapest(
     for stage in reversed(range(stages)):
         best: dict[int, tuple[int, list[range]]] = {}
         last_stop = units - (stages - 1 - stage)  # each later stage needs a unit
-        for start in range(stage, last_stop) if stage else (0,):
+        for start in range(stage, last_stop) if stage else [0]:  # each earlier one too
             for stop in range(start + 1, last_stop + 1):
                 run = range(start, stop)
                 if stop not in rest or (own := cost(stage, run)) is None:

@@ -58,9 +58,8 @@ class Stage:
         self.module = module
         self.accumulation = accumulation
         self.optimizer = optimizer(parameters)
-        self.schedule = torch.optim.lr_scheduler.LambdaLR(
-            self.optimizer, lr_lambda or (lambda version: 1.0)
-        )
+        self.lr_lambda = lr_lambda or (lambda version: 1.0)
+        self._full_rates = [group["lr"] for group in self.optimizer.param_groups]
         self.loss_fn = loss_fn
         self.weights = weight_policies.build(weights, parameters)
         self.seed = seed
@@ -68,11 +67,13 @@ class Stage:
         self.ledger = Ledger(parameters, accumulation, measure_every)
         self.saved = SavedTensors(parameters)
         self._graphs: dict[int, tuple] = {}  # micro-batch -> input, where its backward starts
+        self.at_version(0)
 
     def forward(
         self, microbatch: int, input: torch.Tensor, target: torch.Tensor | None = None
     ) -> torch.Tensor:
         """The output of `microbatch`, detached; at the last stage its loss, not scaled."""
+        input = input.to(self.device)
         if not self.is_first:
             input = input.detach().requires_grad_()
         self.ledger.forward(microbatch)
@@ -82,7 +83,7 @@ class Stage:
         ):
             output = self.module(input)
             if self.is_last:
-                output = self.loss_fn(output, target)
+                output = self.loss_fn(output, target.to(self.device))
         # The edge, not the output: an activation that was sent on need not be kept here.
         self._graphs[microbatch] = input, get_gradient_edge(output)
         return output.detach()
@@ -94,8 +95,8 @@ class Stage:
         self.ledger.backward(microbatch)
         input, edge = self._graphs.pop(microbatch)
         if self.is_last:
-            gradient = torch.full((), 1 / self.accumulation, device=self.device)
-        torch.autograd.backward(edge, gradient)
+            gradient = torch.tensor(1 / self.accumulation)
+        torch.autograd.backward(edge, gradient.to(self.device))
         self.saved.release(microbatch)
         if (microbatch + 1) % self.accumulation == 0:
             self.update()
@@ -105,20 +106,25 @@ class Stage:
         """One optimizer step from the gradients of this window, by this stage alone."""
         self.weights.update(self.optimizer.step)
         self.optimizer.zero_grad()
-        self.schedule.step()
-        self.ledger.update()
+        self.at_version(self.ledger.version + 1)
 
     @torch.no_grad()
     def evaluate(self, input: torch.Tensor, target: torch.Tensor | None = None) -> torch.Tensor:
         """The output (at the last stage the loss) in evaluation mode, leaving no trace."""
         self.module.eval()
-        output = self.module(input)
+        output = self.module(input.to(self.device))
         if self.is_last:
-            output = self.loss_fn(output, target)
+            output = self.loss_fn(output, target.to(self.device))
         self.module.train()
         return output
 
     @property
     def learning_rate(self) -> float:
-        """Of the next update."""
-        return self.schedule.get_last_lr()[0]
+        """Of the next update (of the optimizer's first parameter group)."""
+        return self.optimizer.param_groups[0]["lr"]
+
+    def at_version(self, version: int) -> None:
+        """Count on from `version`; the learning rate follows it."""
+        self.ledger.version = version
+        for group, full_rate in zip(self.optimizer.param_groups, self._full_rates, strict=True):
+            group["lr"] = full_rate * self.lr_lambda(version)

@@ -1,0 +1,16 @@
+"""Run folders in; data frames, statistics and verdicts out."""
+
+from analysis.cells import CannotAnswer, Cell, by_setting, cells
+from analysis.runs import Frames, NoRuns, read_runs
+from analysis.variants import Variant
+
+__all__ = [
+    "CannotAnswer",
+    "Cell",
+    "Frames",
+    "NoRuns",
+    "Variant",
+    "by_setting",
+    "cells",
+    "read_runs",
+]

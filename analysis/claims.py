@@ -1,0 +1,204 @@
+"""The claims of the paper's Q1 (stability), judged on the runs at hand."""
+
+import pandas as pd
+
+from analysis import verdicts
+from analysis.cells import Cell, by_setting, differences
+from analysis.drift import largest_drift
+from analysis.verdicts import FAILS, HOLDS, UNTESTABLE, Verdict
+
+COLUMNS = ["claim", "batch", "variant", "paper", "ours", "scale", "clock", "verdict", "why"]
+
+SMOKE = "the smoke scale trains for too few updates"
+NOT_THE_PAPERS = "(ours, not the paper's)"
+
+
+def q1_claims(made: list[Cell], published: pd.DataFrame) -> pd.DataFrame:
+    """One row per claim and place where it can be looked at; columns as in COLUMNS.
+
+    `published` holds the paper's figures (claim, batch, variant, value, spread). Rows are never
+    pooled over scales or clocks. Loss claims are made per batch size and PACI variant of Δmax 1
+    or 2; drift and memory claims once per scale and clock, on the worst run, stage and segment.
+    """
+    rows = []
+    for (scale, clock, batch), group in by_setting(made).items():
+        paper_batch = published_batch(batch, made, scale, published)
+        place = {"batch": str(batch), "scale": scale, "clock": clock}
+        rows += [place | row for row in _loss_claims(group, scale, paper_batch, published)]
+    for scale, clock in sorted({cell.setting[:2] for cell in made}):
+        group = [cell for cell in made if cell.setting[:2] == (scale, clock)]
+        place = {"batch": "all", "scale": scale, "clock": clock}
+        rows += [place | row for row in _runtime_claims(group)]
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def flush_of(group: list[Cell]) -> Cell | None:
+    """The flush baseline of a setting: of several, the one with the lowest final loss."""
+    flushes = [cell for cell in group if cell.variant.method == "1f1b-flush"]
+    loss = verdicts.final_losses
+    return min(flushes, key=lambda cell: loss(cell.losses).mean(), default=None)
+
+
+def published_batch(
+    batch: int, made: list[Cell], scale: str, published: pd.DataFrame
+) -> int | None:
+    """The paper's batch size that ours stands for: the same one, or the same rank by size.
+
+    Below the paper's scale the smaller batch is compared with the paper's smaller, and so on.
+    """
+    theirs = sorted({int(b) for b in published["batch"].dropna()})
+    mine = sorted({cell.batch for cell in made if cell.scale == scale})
+    if scale == "paper" or set(mine) & set(theirs):
+        return batch if batch in theirs else None
+    return dict(zip(mine, theirs, strict=False)).get(batch)
+
+
+def published_loss(cell: Cell, batch: int | None, published: pd.DataFrame) -> str:
+    """The paper's final training loss for a variant ("2.79 ± 0.00167"), or "–"."""
+    name = cell.variant.label if cell.variant.asynchronous else cell.variant.method
+    row = published[
+        (published["claim"] == "final training loss")
+        & (published["batch"] == batch)
+        & (published["variant"] == name)
+    ]
+    if row.empty:
+        return "–"
+    value, spread = row.iloc[0][["value", "spread"]]
+    return f"{value:.2f}" + ("" if pd.isna(spread) else f" ± {spread:g}")
+
+
+def _loss_claims(group, scale, paper_batch, published) -> list[dict]:
+    flush = flush_of(group)
+    bounded = [cell for cell in group if _is_paci(cell) and 1 <= cell.variant.max_drift <= 2]
+    rows = []
+    for cell in bounded:
+        ours, theirs = (
+            published_loss(one, paper_batch, published) if one else "–" for one in (cell, flush)
+        )
+        paper = "–" if ours == "–" else f"{ours} vs {theirs} (batch {paper_batch})"
+        rows += [
+            _row(
+                "final loss tracks flush",
+                cell.variant.label,
+                paper,
+                _against(flush, cell, scale, verdicts.tracks),
+            ),
+            _row(
+                "across-seed RMS std below flush",
+                cell.variant.label,
+                "lower",
+                _against(flush, cell, scale, verdicts.varies_less),
+            ),
+        ]
+    if not bounded:
+        missing = Verdict("–", UNTESTABLE, "no completed paci run with Δmax 1 or 2")
+        rows.append(_row("final loss tracks flush", "–", "–", missing))
+    plain = [cell for cell in group if _is_paci(cell) or cell.variant.method == "async-1f1b"]
+    plain = [cell for cell in plain if not differences(cell, plain[0])]
+    ordered = [(c.variant.label, c.variant.max_drift, c.losses) for c in plain]
+    verdict = _unless_smoke(scale) or verdicts.grows_with_drift(ordered)
+    rows.append(_row(f"gap to flush grows with Δmax {NOT_THE_PAPERS}", "all", "–", verdict))
+    return sorted(rows, key=lambda row: row["claim"].endswith(NOT_THE_PAPERS))
+
+
+def _against(flush, cell, scale, rule) -> Verdict:
+    if flush is None:
+        return Verdict("–", UNTESTABLE, "no completed 1f1b-flush run")
+    if others := differences(cell, flush):
+        return Verdict("–", UNTESTABLE, f"differs from flush in {', '.join(others)} too")
+    return _unless_smoke(scale) or rule(cell.losses, flush.losses)
+
+
+def _unless_smoke(scale: str) -> Verdict | None:
+    return Verdict("–", UNTESTABLE, SMOKE) if scale == "smoke" else None
+
+
+def _runtime_claims(group: list[Cell]) -> list[dict]:
+    asynchronous = [cell for cell in group if cell.variant.asynchronous]
+    live = [cell for cell in asynchronous if cell.variant.weights == "live"]
+    paci = [cell for cell in live if _is_paci(cell)]
+    flush = [cell for cell in group if cell.variant.method == "1f1b-flush"]
+    bound = "⌈(N-1)/a⌉; a=4: 2, a=8: 1"
+    return [
+        _row("drift within its bound", "all", bound, drift_within_bound(asynchronous)),
+        _row("one copy of the weights", "paci", "no version kept", one_copy(live)),
+        _row("activation peak of flush", "paci", "equal", activation_peak(paci, flush)),
+    ]
+
+
+def drift_within_bound(group: list[Cell]) -> Verdict:
+    """Holds if at every stage the largest measured drift is at most ⌈(N-1-i+slack)/a⌉.
+
+    Not testable unless every stage of every run has a measurement.
+    """
+    if not group:
+        return Verdict("–", UNTESTABLE, "no completed asynchronous run")
+    measured, beyond = {}, []
+    for cell in group:
+        largest = largest_drift([cell])
+        counts = cell.stages[cell.stages["drift"].map(bool)].groupby("run")["stage"].nunique()
+        if len(counts) < cell.seeds or (counts < cell.variant.stages).any():
+            return Verdict("–", UNTESTABLE, f"{cell.variant.label} logged no drift at some stage")
+        label, bound = cell.variant.label, cell.variant.drift_bound
+        measured[label] = max(measured.get(label, 0), int(largest.max()))
+        beyond += [f"{label}, stage {i}" for i, drift in largest.items() if drift > bound(i)]
+    ours = ", ".join(f"{label}: {drift}" for label, drift in measured.items())
+    if beyond:
+        return Verdict(ours, FAILS, f"beyond the bound at {beyond[0]}")
+    return Verdict(ours, HOLDS, "every stage of every run")
+
+
+def one_copy(group: list[Cell]) -> Verdict:
+    """Holds if no stage ever kept bytes of another version of its weights."""
+    kept = [cell.stages["version_bytes"] for cell in group]
+    if not group or any(column.empty or column.isna().any() for column in kept):
+        return Verdict("–", UNTESTABLE, "no log of version bytes")
+    most = int(max(column.max() for column in kept))
+    verdict = HOLDS if most == 0 else FAILS
+    return Verdict(f"{most} bytes of other versions", verdict, "every stage of every run")
+
+
+def activation_peak(paci: list[Cell], flush: list[Cell]) -> Verdict:
+    """Holds if each PACI stage's peak of saved activations is at most flush's, to within 1 %.
+
+    Compared at equal micro-batch size, whichever batch size it belongs to: activations are saved
+    per micro-batch, so another size is another quantity. Not testable for a variant without its
+    match; the figure is the largest ratio over stages.
+    """
+    if not paci or not flush:
+        return Verdict("–", UNTESTABLE, "needs completed paci and 1f1b-flush runs")
+    ratios, unmatched = {}, []
+    for cell in paci:
+        matches = [other for other in flush if _microbatch(other) == _microbatch(cell)]
+        theirs = (
+            pd.concat([_peak(other) for other in matches], axis=1).max(axis=1) if matches else 0
+        )
+        ratio = float((_peak(cell) / theirs).max()) if matches else float("nan")
+        if pd.isna(ratio):
+            unmatched.append(f"{cell.variant.label} at batch {cell.batch}")
+        else:
+            ratios[cell.variant.label] = max(ratio, ratios.get(cell.variant.label, 0))
+    ours = ", ".join(f"{label}: {ratio:.2f}×" for label, ratio in ratios.items()) or "–"
+    if any(ratio > 1.01 for ratio in ratios.values()):
+        return Verdict(ours, FAILS, "above flush at equal micro-batch size")
+    if not ratios:
+        return Verdict(ours, UNTESTABLE, "no flush run of the same micro-batch size")
+    skipped = f"; no flush run to match {', '.join(unmatched)}" if unmatched else ""
+    return Verdict(ours, HOLDS, "at equal micro-batch size" + skipped)
+
+
+def _is_paci(cell: Cell) -> bool:
+    return cell.variant.method == "paci" and cell.variant.weights == "live"
+
+
+def _microbatch(cell: Cell) -> tuple[float, int]:
+    """Sequences per micro-batch, with the number of stages they run through."""
+    return cell.batch / cell.variant.accumulation, cell.variant.stages
+
+
+def _peak(cell: Cell) -> pd.Series:
+    return cell.stages.groupby("stage")["activation_bytes"].max()
+
+
+def _row(claim: str, variant: str, paper: str, verdict: Verdict) -> dict:
+    return {"claim": claim, "variant": variant, "paper": paper} | verdict._asdict()

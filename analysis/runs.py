@@ -1,0 +1,281 @@
+"""Run folders in, data frames out. Nothing is dropped without a sentence that names the run."""
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import yaml
+
+from analysis.jsonl import read_jsonl
+from analysis.variants import Variant
+
+RUN_FILES = {"config.yaml", "status.json", "metrics.jsonl", "stages.jsonl"}
+RECIPE = ("model", "data", "optimizer", "tokens", "stages")
+"""What runs must share, besides their method, before their losses may be compared."""
+
+RUN_COLUMNS = ["experiment", "scale", "clock", "batch", "variant", "seed", "state", "why", "recipe"]
+UPDATE_COLUMNS = ["update", "tokens", "loss", "lr", "seconds"]
+EVALUATION_COLUMNS = ["update", "tokens", "validation_loss", "perplexity", "seconds"]
+STAGE_COLUMNS = [
+    "update",
+    "stage",
+    "drift",
+    "peak_in_flight",
+    "activation_bytes",
+    "parameter_bytes",
+    "version_bytes",
+    "busy_seconds",
+    "idle_seconds",
+]
+MOVEMENT_COLUMNS = ["stage", "update", "microbatch", "drift", "relative"]
+
+
+class NoRuns(Exception):
+    """There is no run folder where one was asked for."""
+
+
+class Unreadable(Exception):
+    """A run folder whose files cannot be evidence; the message says why."""
+
+
+@dataclass(frozen=True)
+class Frames:
+    """Everything that a set of run folders says.
+
+    `runs` has one row per folder, readable or not, indexed by its path below the root; a folder
+    that cannot be used has a `state` other than "completed". The other frames are indexed by run
+    and hold every update (loss in nats per token), evaluation, stage and segment (drift as a
+    histogram {versions: micro-batches}), and sampled weight movement (relative to the weights'
+    norm). `notes` are sentences, each of which names a run.
+    """
+
+    runs: pd.DataFrame
+    updates: pd.DataFrame
+    evaluations: pd.DataFrame
+    stages: pd.DataFrame
+    movement: pd.DataFrame
+    notes: tuple[str, ...] = ()
+
+    def of(self, experiment: str) -> "Frames":
+        """The same frames with only this experiment's runs, and those whose own is unknown."""
+        mine = self.runs["experiment"].eq(experiment) | self.runs["experiment"].isna()
+        return replace(self, runs=self.runs[mine])
+
+    @property
+    def completed(self) -> pd.DataFrame:
+        return self.runs[self.runs["state"] == "completed"]
+
+    @property
+    def partial(self) -> str:
+        """ "11 of 12 runs" when some runs cannot be used, else an empty string."""
+        used, known = len(self.completed), len(self.runs)
+        return "" if used == known else f"{used} of {known} runs"
+
+
+def find_runs(root: Path) -> Iterator[Path]:
+    """Run folders below a root (or the root itself), in the order of their names."""
+    for folder, below, files in os.walk(root):
+        if RUN_FILES & set(files):
+            below.clear()  # checkpoints and the like
+            yield Path(folder)
+        below[:] = sorted(name for name in below if not name.startswith("."))
+
+
+def read_runs(root: str | os.PathLike) -> Frames:
+    """Read every run folder below `root`.
+
+    Raises NoRuns if there is none. Damaged, failed and unfinished runs raise nothing: they get a
+    row in `runs` and a sentence in `notes`.
+    """
+    root = Path(root)
+    if not root.is_dir():
+        raise NoRuns(f"There is no folder {root}.")
+    read = {folder.relative_to(root).as_posix(): _read_run(folder) for folder in find_runs(root)}
+    if not read:
+        raise NoRuns(f"No run folder (one with a config.yaml) below {root}.")
+    if "." in read:  # the root is itself a run
+        read = {root.resolve().name: read["."]}
+    runs = pd.DataFrame.from_dict(
+        {name: run.row for name, run in read.items()}, orient="index", columns=RUN_COLUMNS
+    )
+    notes = [f"{name}: {note}" for name, run in read.items() for note in run.notes]
+    return Frames(
+        runs.rename_axis("run"),
+        *(
+            pd.concat({name: getattr(run, frame) for name, run in read.items()}, names=["run"])
+            for frame in ("updates", "evaluations", "stages", "movement")
+        ),
+        tuple(notes + _repeats(runs)),
+    )
+
+
+@dataclass
+class _Run:
+    row: dict
+    updates: pd.DataFrame
+    evaluations: pd.DataFrame
+    stages: pd.DataFrame
+    movement: pd.DataFrame
+    notes: list[str]
+
+
+def _read_run(folder: Path) -> _Run:
+    run = _Run(
+        dict.fromkeys(RUN_COLUMNS),
+        _frame([], UPDATE_COLUMNS),
+        _frame([], EVALUATION_COLUMNS),
+        _frame([], STAGE_COLUMNS),
+        _frame([], MOVEMENT_COLUMNS),
+        [],
+    )
+    run.row["state"] = "unreadable"
+    try:
+        run.row |= _read_config(folder / "config.yaml")
+        status = _read_status(folder / "status.json")
+        _read_metrics(folder / "metrics.jsonl", run)
+        _read_stages(folder / "stages.jsonl", run)
+    except Unreadable as error:
+        run.row["why"] = str(error)
+        run.notes.append(f"not used: {error}.")
+        return run
+    state, why = _judge(status, run.updates)
+    run.row |= {"state": state, "why": why}
+    if state != "completed":
+        run.notes.append(f"not used: {state}, {why}.")
+    missing = int(run.updates["loss"].isna().sum())
+    if missing:
+        run.notes.append(f"{missing} of {len(run.updates)} training losses are not finite.")
+    return run
+
+
+def _read_config(path: Path) -> dict:
+    try:
+        config = yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
+    except FileNotFoundError:
+        raise Unreadable("config.yaml is missing") from None
+    except (OSError, UnicodeDecodeError, yaml.YAMLError):
+        raise Unreadable("config.yaml is not readable YAML") from None
+    try:
+        method = config["method"]
+        variant = Variant(
+            method=str(method["name"]),
+            schedule=str(method["schedule"]),
+            accumulation=int(method["accumulation"]),
+            slack=int(method.get("slack") or 0),
+            weights=str(method.get("weights") or "live"),
+            stages=int(config["stages"]),
+        )
+        row = {
+            "experiment": str(config["experiment"]),
+            "scale": str(config["scale"]),
+            "batch": int(config["batch"]),
+            "seed": int(config["seed"]),
+        }
+    except KeyError as error:
+        raise Unreadable(f"config.yaml has no {error.args[0]}") from None
+    except (AttributeError, TypeError, ValueError) as error:
+        raise Unreadable(f"config.yaml has a value of the wrong kind ({error})") from None
+    if variant.accumulation < 1 or variant.stages < 1:
+        raise Unreadable("config.yaml has fewer than one stage or micro-batch per update")
+    recipe = {key: config.get(key) for key in RECIPE}
+    return row | {"variant": variant, "recipe": json.dumps(recipe, sort_keys=True, default=str)}
+
+
+def _read_status(path: Path) -> dict:
+    try:
+        status = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {"state": "unfinished", "why": "status.json is missing"}
+    except (OSError, ValueError):
+        raise Unreadable("status.json is not readable JSON") from None
+    if not isinstance(status, dict) or "state" not in status:
+        raise Unreadable("status.json has no state")
+    return status
+
+
+def _read_metrics(path: Path, run: _Run) -> None:
+    rows = _rows(path, run)
+    run.updates = _frame([row for row in rows if "loss" in row], UPDATE_COLUMNS)
+    run.evaluations = _frame([row for row in rows if "validation_loss" in row], EVALUATION_COLUMNS)
+    # An infinite loss is as diverged as an undefined one.
+    run.updates["loss"] = run.updates["loss"].where(np.isfinite(run.updates["loss"]))
+    clocks = sorted({str(row.get("clock")) for row in rows})
+    if len(clocks) > 1:
+        raise Unreadable(f"metrics.jsonl mixes clocks ({', '.join(clocks)})")
+    run.row["clock"] = clocks[0] if clocks else None
+    steps = np.diff(run.updates["update"])
+    if run.notes and (steps != steps[:1]).any():
+        raise Unreadable("the unreadable lines of metrics.jsonl leave updates without a loss")
+
+
+def _read_stages(path: Path, run: _Run) -> None:
+    rows = _rows(path, run)
+    run.stages = _frame(rows, STAGE_COLUMNS, ["update", "stage"], histograms=("drift",))
+    moves = [
+        {"stage": row.get("stage")} | move
+        for row in rows
+        for move in row.get("movement") or ()
+        if isinstance(move, dict)
+    ]
+    run.movement = _frame(moves, MOVEMENT_COLUMNS, ["stage", "update", "microbatch"])
+
+
+def _rows(path: Path, run: _Run) -> list[dict]:
+    rows, unreadable = read_jsonl(path)
+    if unreadable:
+        numbers = ", ".join(map(str, unreadable[:5])) + (", …" if len(unreadable) > 5 else "")
+        run.notes.append(f"{path.name} has {len(unreadable)} unreadable lines ({numbers}).")
+    return rows
+
+
+def _frame(rows: list[dict], columns: list[str], unique=("update",), histograms=()) -> pd.DataFrame:
+    """One column of numbers, or of histograms, per key. A repeated line replaces the earlier."""
+    unique = list(unique)
+    try:
+        frame = pd.DataFrame(
+            {
+                name: [_histogram(row.get(name)) for row in rows]
+                if name in histograms
+                else np.array([row.get(name) for row in rows], dtype=float)
+                for name in columns
+            }
+        )
+        frame[unique] = frame[unique].astype(int)
+    except (AttributeError, TypeError, ValueError, OverflowError) as error:
+        raise Unreadable(f"a log has a value of the wrong kind ({error})") from None
+    return frame.drop_duplicates(unique, keep="last").sort_values(unique, ignore_index=True)
+
+
+def _histogram(counts: dict | None) -> dict[int, int]:
+    return {int(value): int(count) for value, count in (counts or {}).items()}
+
+
+def _judge(status: dict, updates: pd.DataFrame) -> tuple[str, str | None]:
+    """A run's state, and why it is not "completed" if it is not.
+
+    A completed run may lack its last update, whose line a crash can truncate, but no more.
+    """
+    state, why = str(status["state"]), status.get("why")
+    last = int(updates["update"].iloc[-1]) if len(updates) else 0
+    total = status.get("updates") or last
+    progress = f"{last} of {total} updates in metrics.jsonl"
+    if state != "completed":
+        return state, f"{progress}, {why}" if why else progress
+    if last == 0 or last < total - 1:
+        return "unfinished", f"status.json says completed but there are only {progress}"
+    return state, None
+
+
+def _repeats(runs: pd.DataFrame) -> list[str]:
+    """Sets aside, in place, completed runs that repeat the seed of another; says which."""
+    done = runs[runs["state"] == "completed"]
+    key = ["experiment", "scale", "clock", "batch", "variant", "seed", "recipe"]
+    repeated = done.index[done.duplicated(key, keep="first")]
+    runs.loc[repeated, ["state", "why"]] = ["repeated", "another run has the same configuration"]
+    return [
+        f"{name}: not used: repeats the seed and configuration of another." for name in repeated
+    ]

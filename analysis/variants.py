@@ -1,0 +1,57 @@
+"""What a run's method is called in tables, and how far its weights may drift."""
+
+from dataclasses import dataclass
+from math import ceil
+
+ASYNCHRONOUS = ("paci", "async-1f1b")
+"""Schedules that update a stage while micro-batches are in flight through it."""
+
+
+@dataclass(frozen=True, order=True)
+class Variant:
+    """A method with the numbers that tell it from its siblings: one line of a table."""
+
+    method: str
+    schedule: str
+    accumulation: int
+    slack: int
+    weights: str
+    stages: int
+
+    @property
+    def asynchronous(self) -> bool:
+        return self.schedule in ASYNCHRONOUS
+
+    @property
+    def label(self) -> str:
+        """`1f1b-flush m=8`, `paci a=4`, `paci a=4 slack=7`, `paci a=4 stashed`, `async-1f1b`."""
+        parts = [self.method]
+        if not self.asynchronous:
+            parts.append(f"m={self.accumulation}")
+        elif self.method == "paci":
+            parts.append(f"a={self.accumulation}")
+        if self.slack:
+            parts.append(f"slack={self.slack}")
+        if self.method == "paci" and self.weights != "live":
+            parts.append(self.weights)
+        return " ".join(parts)
+
+    def drift_bound(self, stage: int) -> int:
+        """Most versions between a micro-batch's forward and backward at a stage counted from 0.
+
+        ⌈(N-1-i+slack)/a⌉, and 0 at the last stage, which takes no slack. One passage of the paper
+        (arXiv 2606.07881) prints a floor; its own examples and every simulation fit the ceiling.
+        """
+        if not self.asynchronous or stage == self.stages - 1:
+            return 0
+        return ceil((self.stages - 1 - stage + self.slack) / self.accumulation)
+
+    @property
+    def max_drift(self) -> int:
+        """Δmax, the bound of the first stage."""
+        return self.drift_bound(0)
+
+    @property
+    def order(self) -> tuple:
+        """Sort key of every table and legend: flush first, then the least drift first."""
+        return self.asynchronous, self.max_drift, -self.accumulation, self.label

@@ -1,0 +1,107 @@
+"""Rules that turn measurements into a verdict on a claim. Each states when it refuses to judge."""
+
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from analysis.statistics import final_losses, paired_gap, rms_of_std
+
+HOLDS = "holds"
+FAILS = "does not hold"
+UNTESTABLE = "not testable at this scale"
+
+TRACKING_MARGIN = 0.015
+"""Nats per token. A gap below it prints as 0.01, the widest that the paper itself shows and calls
+tracking (arXiv 2606.07881: 2.79 against about 2.80)."""
+
+
+class Verdict(NamedTuple):
+    """What was measured, what follows, and from which comparison."""
+
+    ours: str
+    verdict: str
+    why: str
+
+
+def tracks(paci: pd.DataFrame, flush: pd.DataFrame) -> Verdict:
+    """Does PACI's final training loss track flush's? Losses: updates × seeds, nats per token.
+
+    With g the mean over common seeds of the difference of final losses, and e two standard errors
+    of that mean: it holds if |g| + e is within the margin of 0.015 nats, does not hold if |g| - e
+    is beyond it or if PACI diverged, and is not testable in between, with fewer than two common
+    seeds or if flush diverged. Being within the noise is thus no proof of tracking.
+    """
+    ours, theirs = final_losses(paci), final_losses(flush)
+    gap, error = paired_gap(ours, theirs)
+    measured = f"{ours.mean():.3f} - {theirs.mean():.3f} = {_signed(gap, error)}"
+    if theirs.isna().any():
+        return Verdict(measured, UNTESTABLE, "flush diverged")
+    if ours.isna().any():
+        return Verdict("diverged", FAILS, f"{ours.isna().sum()} of {len(ours)} seeds diverged")
+    if np.isnan(error):
+        return Verdict(measured, UNTESTABLE, "needs two seeds in common with flush")
+    if abs(gap) + 2 * error <= TRACKING_MARGIN:
+        return Verdict(measured, HOLDS, f"gap within {TRACKING_MARGIN} by 2 standard errors")
+    if abs(gap) - 2 * error > TRACKING_MARGIN:
+        return Verdict(measured, FAILS, f"gap beyond {TRACKING_MARGIN} by 2 standard errors")
+    return Verdict(measured, UNTESTABLE, f"gap within 2 standard errors of {TRACKING_MARGIN}")
+
+
+def varies_less(paci: pd.DataFrame, flush: pd.DataFrame) -> Verdict:
+    """Is the RMS over training of PACI's across-seed deviation below flush's?
+
+    Holds, or does not, if the order is the same with all common seeds and with any one of them
+    left out; else, with fewer than three common seeds, or after a divergence, not testable: one
+    odd seed would decide.
+    """
+    measured = f"{rms_of_std(paci):.4f} vs {rms_of_std(flush):.4f}"
+    seeds = sorted(set(paci) & set(flush))
+    if len(seeds) < 3:
+        return Verdict(measured, UNTESTABLE, "needs three seeds in common with flush")
+    subsets = [seeds] + [[s for s in seeds if s != left_out] for left_out in seeds]
+    ratios = [rms_of_std(paci[kept]) / rms_of_std(flush[kept]) for kept in subsets]
+    if np.isnan(ratios).any():
+        return Verdict(measured, UNTESTABLE, "a seed diverged")
+    if max(ratios) < 1:
+        return Verdict(measured, HOLDS, "lower, whichever seed is left out")
+    if min(ratios) > 1:
+        return Verdict(measured, FAILS, "higher, whichever seed is left out")
+    return Verdict(measured, UNTESTABLE, "the order depends on one seed")
+
+
+def grows_with_drift(by_drift: list[tuple[str, int, pd.DataFrame]]) -> Verdict:
+    """Does the final training loss, and so the gap to flush, grow with Δmax?
+
+    Takes (label, Δmax, losses) of the asynchronous variants of one setting, least drift first.
+
+    Over every pair of different Δmax: holds if the larger Δmax has the higher loss by more than
+    two paired standard errors, or diverged; does not hold if some pair is the other way round by
+    as much; else not testable, also with fewer than two common seeds. Not a claim of the paper.
+    """
+    if len({drift for _, drift, _ in by_drift}) < 2:
+        return Verdict("–", UNTESTABLE, "needs variants of different Δmax")
+    finals = [(label, drift, final_losses(losses)) for label, drift, losses in by_drift]
+    measured = ", ".join(f"{label} {final.mean(skipna=False):.3f}" for label, _, final in finals)
+    measured = measured.replace("nan", "diverged")
+    unclear = []
+    for low, low_drift, low_final in finals:
+        for high, high_drift, high_final in finals:
+            if low_drift >= high_drift:
+                continue
+            if low_final.isna().any():
+                return Verdict(measured, FAILS, f"{low} diverged")
+            if high_final.isna().any():
+                continue
+            gap, error = paired_gap(high_final, low_final)
+            if gap < -2 * error:
+                return Verdict(measured, FAILS, f"{high} is below {low}")
+            if not gap > 2 * error:
+                unclear.append(f"{high} and {low}")
+    if unclear:
+        return Verdict(measured, UNTESTABLE, f"too close to order: {unclear[0]}")
+    return Verdict(measured, HOLDS, "every pair is ordered by 2 standard errors")
+
+
+def _signed(gap: float, error: float) -> str:
+    return f"{gap:+.3f} ± {'–' if np.isnan(error) else f'{error:.3f}'}"

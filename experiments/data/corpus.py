@@ -1,0 +1,105 @@
+"""A corpus prepared once, and opened by every rank of every run after that."""
+
+import hashlib
+import json
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from filelock import FileLock
+from tqdm import tqdm
+
+from experiments.data import sources, tokenisers
+from experiments.data.tokenfile import VERSION, TokenFile
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """A training and a validation split by the same tokeniser, of `vocabulary` tokens."""
+
+    train: TokenFile
+    validation: TokenFile
+    vocabulary: int
+
+
+def prepare(config):
+    """Write the token files of a data configuration, unless they are there already.
+
+    Args:
+        config: anything with the attributes of conf/data/*.yaml: `source`, `tokeniser`,
+            `validation` (a fraction of the documents), `shuffle_seed`, `folder`, and those of
+            its source and tokeniser.
+    Returns:
+        The Corpus, as `load` gives it.
+    Raises:
+        ValueError: the configuration or its source is not acceptable; no token file exists then.
+    """
+    folder = folder_of(config)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    # Who comes second waits, then finds the work done.
+    with FileLock(folder.with_suffix(".lock")):
+        if not _complete(folder):
+            _write(folder, config)
+    return load(config)
+
+
+def load(config, verify=True):
+    """Open the token files of a data configuration.
+
+    Args:
+        config: as for `prepare`.
+        verify: compare their checksums, which reads them once; without, only their sizes.
+    Raises:
+        ValueError: they are not there, truncated or damaged.
+    """
+    folder = folder_of(config)
+    if not _complete(folder):
+        raise ValueError(
+            f"there is no prepared corpus in {folder}; run `python -m experiments.prepare` "
+            "with the same data configuration first"
+        )
+    train, validation = (TokenFile.open(path, verify) for path in _paths(folder))
+    return Corpus(train, validation, train.header.vocabulary)
+
+
+def folder_of(config):
+    """The folder of a data configuration, `kjv-bytes-1a2b3c4d`: whatever changes the tokens
+    changes its name, so a corpus is never taken for another."""
+    tokenisers.named(config.tokeniser)
+    if not isinstance(config.validation, float) or not 0 < config.validation < 1:
+        raise ValueError(f"validation is {config.validation!r}; accepted are fractions, like 0.02")
+    if not isinstance(config.shuffle_seed, int) or config.shuffle_seed < 0:
+        raise ValueError(f"shuffle_seed is {config.shuffle_seed!r}; accepted are integers from 0")
+    documents = sources.named(config.source).fingerprint(config)
+    identity = [documents, float(config.validation), config.shuffle_seed, VERSION]
+    digest = hashlib.sha256(json.dumps(identity).encode()).hexdigest()
+    return Path(config.folder) / f"{config.source}-{config.tokeniser}-{digest[:8]}"
+
+
+def _paths(folder):
+    return folder / "train.tokens", folder / "validation.tokens"
+
+
+def _complete(folder):
+    return all(path.exists() for path in _paths(folder))
+
+
+def _write(folder, config):
+    tokeniser = tokenisers.build(config)
+    splits = sources.split(config)
+    folder.mkdir(exist_ok=True)
+    for partial in folder.glob("*.partial"):  # of a process that was killed: we hold the lock
+        partial.unlink()
+    for path, split in zip(_paths(folder), splits, strict=True):
+        TokenFile.write(path, _encoded(split, tokeniser, path.stem), config.source, tokeniser)
+
+
+def _encoded(split, tokeniser, name):
+    """The tokens of each document in order. tiktoken leaves Python's lock, so threads help."""
+    with (
+        ThreadPoolExecutor() as pool,
+        tqdm(total=len(split), desc=name, unit=" documents", disable=None) as progress,
+    ):
+        for batch in split.iter(batch_size=1000):
+            yield from pool.map(tokeniser.encode, batch["text"])
+            progress.update(len(batch["text"]))

@@ -1,0 +1,78 @@
+"""What each unit of a GPT-2 costs on the machine at hand."""
+
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from experiments.models.gpt2 import GPT2Stage, config, loss, unit_names
+from paci.partition import UnitCost
+
+REPEATS = 5
+
+
+def measure_units(
+    model: Any, vocabulary: int, microbatch: int, device: torch.device | str = "cpu"
+) -> list[UnitCost]:
+    """Seconds and bytes of each unit for one micro-batch of `microbatch` sequences.
+
+    In the order of `unit_names`; under the caller's autocast, if any; the loss counts to the
+    head. The blocks are all alike, so one is measured and stands for all. Two calls never agree
+    to the last digit: a run that must be reproducible measures once and keeps the cut.
+    """
+    device = torch.device(device)
+    gpt2 = config(model, vocabulary)
+
+    def measure(unit: int) -> UnitCost:
+        stage = GPT2Stage(gpt2, range(unit, unit + 1)).to(device)  # any weights take the same time
+        tokens = torch.randint(vocabulary, (microbatch, model.context), device=device)
+        hidden = torch.randn(microbatch, model.context, model.width, device=device)
+        return _measure(stage, tokens if stage.first else hidden.requires_grad_(), tokens)
+
+    embedding, attention, mlp = (measure(unit) for unit in range(3))
+    head = measure(len(unit_names(gpt2)) - 1)
+    return [embedding, *[attention, mlp] * model.layers, head]
+
+
+def _measure(stage: GPT2Stage, hidden: torch.Tensor, targets: torch.Tensor) -> UnitCost:
+    def forward() -> torch.Tensor:  # to a scalar that the backward can start from
+        output = stage(hidden)
+        return loss(output, targets) if stage.last else output.sum()
+
+    activation_bytes = _saved_bytes(forward, stage)
+    seconds = []
+    for _ in range(2 + REPEATS):  # two to warm up: kernels are chosen, gradients allocated
+        start = _now(hidden.device)
+        forward().backward()
+        seconds.append(_now(hidden.device) - start)
+    return UnitCost(
+        time=statistics.median(seconds[2:]),
+        parameter_bytes=sum(parameter.nbytes for parameter in stage.parameters()),
+        activation_bytes=activation_bytes,
+    )
+
+
+def _saved_bytes(forward: Callable[[], torch.Tensor], stage: GPT2Stage) -> int:
+    """Bytes a forward keeps for its backward, each storage once and the weights not counted."""
+    weights = {parameter.untyped_storage().data_ptr() for parameter in stage.parameters()}
+    saved: dict[int, torch.Tensor] = {}
+
+    def keep(tensor: torch.Tensor) -> torch.Tensor:
+        saved[tensor.untyped_storage().data_ptr()] = tensor
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        forward()
+    return sum(
+        tensor.untyped_storage().nbytes()
+        for pointer, tensor in saved.items()
+        if pointer not in weights
+    )
+
+
+def _now(device: torch.device) -> float:
+    if device.type != "cpu":
+        torch.accelerator.synchronize(device)
+    return time.perf_counter()

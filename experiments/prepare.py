@@ -1,0 +1,20 @@
+"""Prepare a data set: python -m experiments.prepare [data=kjv|files|openwebtext] [data.KEY=VALUE]
+
+Writes token files below `data.folder`, once; runs only read them.
+"""
+
+from experiments import data
+from experiments.cli import arguments, user_errors
+from experiments.config import compose
+
+
+def main() -> None:
+    with user_errors():
+        corpus = data.prepare(compose(arguments(__doc__)).data)
+    for split in (corpus.train, corpus.validation):
+        header = split.header
+        print(f"{split.path}: {header.tokens:,} tokens of {header.documents:,} documents")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,128 @@
+"""The folder of one run: everything the analysis will ever know of it.
+
+    config.yaml        the resolved configuration
+    environment.json   machine, versions, commit
+    metrics.jsonl      a line per update and per evaluation
+    stages.jsonl       a line per stage and segment: drift, memory, busy time
+    status.json        running, completed, failed, out-of-memory or preempted, and why
+    checkpoints/       to go on from
+    model/             the trained model, for transformers' `from_pretrained`
+
+Whole files are replaced atomically; lines are appended whole.
+"""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+from omegaconf import DictConfig, OmegaConf
+
+from experiments.environment import describe_environment
+
+ELSEWHERE = ("runs", "cluster", "seeds", "batches", "grid")
+"""Keys that say where and beside what a run happens, not what it computes."""
+
+
+class RunFolder:
+    """The run of `config` in `path`; one process at a time may hold it (`claimed`)."""
+
+    def __init__(self, path: Path, config: DictConfig):
+        self.path = path
+        self.config = config
+        self.checkpoints = path / "checkpoints"
+        self.model = path / "model"
+
+    @contextmanager
+    def claimed(self) -> Iterator[None]:
+        """Hold the folder; make it if need be. Raises ValueError if it holds the run of another
+        configuration, or if another process is at it."""
+        self.check_config()
+        self.path.mkdir(parents=True, exist_ok=True)
+        try:
+            with FileLock(self.path / ".lock", timeout=0):
+                if not (self.path / "config.yaml").exists():
+                    replace(self.path / "config.yaml", OmegaConf.to_yaml(_own(self.config)))
+                replace(self.path / "environment.json", json.dumps(describe_environment(), indent=1))
+                yield
+        except Timeout:
+            raise ValueError(f"{self.path} is held by another process that runs it") from None
+
+    def check_config(self) -> None:
+        """Raise ValueError if the folder holds the run of another configuration."""
+        file = self.path / "config.yaml"
+        if not file.exists():
+            return
+        try:
+            held = OmegaConf.load(file)
+        except Exception as error:
+            raise ValueError(f"{file} cannot be read ({type(error).__name__}): remove the folder "
+                             "or choose another with runs=...") from error
+        wanted = _own(self.config)
+        if held != wanted:
+            there, here = _flat(held), _flat(wanted)
+            key = next(k for k in sorted({*there, *here}) if there.get(k) != here.get(k))
+            raise ValueError(
+                f"{self.path} holds the run of another configuration ({key} is {there.get(key)!r} "
+                f"there, {here.get(key)!r} here): choose another folder with runs=..."
+            )
+
+    def status(self) -> dict:
+        """What `report` wrote last; {} if nothing, or nothing that can be read."""
+        try:
+            return json.loads((self.path / "status.json").read_text())
+        except (OSError, ValueError):
+            return {}
+
+    def report(self, state: str, update: int, updates: int, why: str | None = None) -> None:
+        """Say where the run stands: `update` of `updates` are done."""
+        status = {"state": state, "why": why, "update": update, "updates": updates}
+        replace(self.path / "status.json", json.dumps(status))
+
+    def log(self, file: str, lines: list[dict]) -> None:
+        """Append `lines` to metrics.jsonl or stages.jsonl."""
+        with (self.path / file).open("a") as log:
+            log.write("".join(json.dumps(line) + "\n" for line in lines))
+
+    def rewind(self, update: int) -> None:
+        """Forget the lines after `update`: the run goes on from a checkpoint taken there."""
+        for name in ("metrics.jsonl", "stages.jsonl"):
+            file = self.path / name
+            if file.exists():
+                kept = [line for line in _whole_lines(file) if json.loads(line)["update"] <= update]
+                replace(file, "".join(kept))
+
+
+def replace(file: Path, text: str) -> None:
+    """Write `text` to `file`, whole or not at all."""
+    draft = file.with_name(f".{file.name}.{os.getpid()}")
+    draft.write_text(text)
+    os.replace(draft, file)
+
+
+def _whole_lines(file: Path) -> Iterator[str]:
+    """The lines that were written to their end: a killed run may leave half a line."""
+    for line in file.read_text().splitlines(keepends=True):
+        try:
+            json.loads(line)
+        except ValueError:
+            continue
+        if line.endswith("\n"):
+            yield line
+
+
+def _own(config: DictConfig) -> DictConfig:
+    kept = {key: value for key, value in config.items() if key not in ELSEWHERE}
+    return OmegaConf.create(kept)
+
+
+def _flat(config: DictConfig, prefix: str = "") -> dict:
+    flat = {}
+    for key, value in config.items():
+        if isinstance(value, DictConfig):
+            flat |= _flat(value, f"{prefix}{key}.")
+        else:
+            flat[f"{prefix}{key}"] = value
+    return flat

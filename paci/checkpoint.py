@@ -1,0 +1,131 @@
+"""State that survives: one file a stage, valid only together.
+
+    checkpoints/
+      000120/                  micro-batches done when it was taken, all stages drained
+        stage-0.safetensors    model/<name>, optimizer/<name>/<key>
+        stage-1.safetensors
+        manifest.json          SHA-256 of every part; written last, by a rename of the folder
+
+Names are the model's, not the stage's: a checkpoint written by N stages loads into N' stages.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file, save_file
+
+from paci.stage import Stage
+
+MANIFEST = "manifest.json"
+
+
+def save(folder: Path, stages: Sequence[Stage], state: dict, keep: int = 2) -> Path:
+    """Write a checkpoint below `folder` and drop all but the newest `keep`.
+
+    `state` is what belongs to no single stage and goes into JSON; its "microbatch", the
+    micro-batches done, names the checkpoint. It appears whole or not at all.
+    """
+    final = folder / f"{state['microbatch']:09d}"
+    draft = folder / f".{final.name}.{os.getpid()}"
+    shutil.rmtree(draft, ignore_errors=True)
+    draft.mkdir(parents=True)
+    parts = {}
+    for stage in stages:
+        part = draft / f"stage-{stage.index}.safetensors"
+        save_file(_tensors(stage), part)
+        parts[part.name] = _sha256(part)
+    (draft / MANIFEST).write_text(json.dumps({"state": state, "parts": parts}, indent=1))
+    shutil.rmtree(final, ignore_errors=True)
+    os.rename(draft, final)
+    for old in _newest_first(folder)[keep:]:
+        shutil.rmtree(old)
+    return final
+
+
+def newest(folder: Path) -> Path | None:
+    """The newest checkpoint below `folder` whose parts are all there and whole; None if there is
+    none. Damaged ones are passed over with a warning."""
+    for checkpoint in _newest_first(folder):
+        damage = _damage(checkpoint)
+        if damage is None:
+            return checkpoint
+        warnings.warn(f"checkpoint {checkpoint} is damaged ({damage}): passed over", stacklevel=2)
+    return None
+
+
+def load(checkpoint: Path, stages: Sequence[Stage]) -> dict:
+    """Set model, optimizer and version of `stages`, however many wrote the checkpoint; returns its
+    `state`. Raises ValueError if a tensor is missing or does not fit."""
+    manifest = json.loads((checkpoint / MANIFEST).read_text())
+    tensors: dict[str, torch.Tensor] = {}
+    for part in manifest["parts"]:
+        tensors |= load_file(checkpoint / part)
+    for stage in stages:
+        _restore(stage, tensors, checkpoint)
+        stage.at_version(manifest["state"]["microbatch"] // stage.accumulation)
+    return manifest["state"]
+
+
+def _tensors(stage: Stage) -> dict[str, torch.Tensor]:
+    tensors = {f"model/{name}": t for name, t in stage.module.state_dict().items()}
+    for name, parameter in stage.module.named_parameters():
+        for key, value in stage.optimizer.state.get(parameter, {}).items():
+            tensors[f"optimizer/{name}/{key}"] = torch.as_tensor(value)
+    return {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
+
+
+def _restore(stage: Stage, tensors: dict[str, torch.Tensor], checkpoint: Path) -> None:
+    own = stage.module.state_dict()
+    for name, tensor in own.items():
+        given = tensors.get(f"model/{name}")
+        if given is None or given.shape != tensor.shape:
+            found = "nothing" if given is None else f"a shape of {tuple(given.shape)}"
+            raise ValueError(
+                f"{checkpoint} does not fit the model: {name} wants {tuple(tensor.shape)}, "
+                f"there is {found}"
+            )
+    stage.module.load_state_dict({name: tensors[f"model/{name}"] for name in own})
+
+    name_of = {parameter: name for name, parameter in stage.module.named_parameters()}
+    held = stage.optimizer.state_dict()
+    parameters = [p for group in stage.optimizer.param_groups for p in group["params"]]
+    for number, parameter in enumerate(parameters):
+        prefix = f"optimizer/{name_of[parameter]}/"
+        held["state"][number] = {
+            key.removeprefix(prefix): value
+            for key, value in tensors.items()
+            if key.startswith(prefix)
+        }
+    stage.optimizer.load_state_dict(held)
+
+
+def _newest_first(folder: Path) -> list[Path]:
+    if not folder.is_dir():
+        return []
+    whole = [path for path in folder.iterdir() if path.is_dir() and path.name.isdigit()]
+    return sorted(whole, reverse=True)
+
+
+def _damage(checkpoint: Path) -> str | None:
+    try:
+        parts = json.loads((checkpoint / MANIFEST).read_text())["parts"]
+    except (OSError, ValueError, KeyError) as error:
+        return f"{MANIFEST}: {error}"
+    for part, digest in parts.items():
+        path = checkpoint / part
+        if not path.is_file():
+            return f"{part} is missing"
+        if _sha256(path) != digest:
+            return f"{part} does not have its checksum"
+    return None
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

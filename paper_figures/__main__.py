@@ -1,0 +1,5 @@
+import sys
+
+from paper_figures.command import main
+
+sys.exit(main())

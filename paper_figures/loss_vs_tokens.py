@@ -1,0 +1,78 @@
+"""Training loss against tokens: mean over seeds, ± one across-seed standard deviation."""
+
+import sys
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from analysis import Cell, Frames, by_setting, cells
+from analysis.statistics import smoothed
+from paper_figures import style
+from paper_figures.command import main
+
+EXPERIMENT = "q1"
+WINDOW = 0.01  # of the updates
+END = 0.1  # of the tokens, enlarged in the inset
+
+
+def draw(frames: Frames) -> Figure:
+    made = cells(frames, EXPERIMENT)
+    settings = by_setting(made)
+    fig, axes = style.panels(len(settings))
+    windows = set()
+    for ax, (setting, group) in zip(axes, settings.items(), strict=True):
+        inset = ax.inset_axes((0.46, 0.4, 0.52, 0.58))
+        unit = style.tokens_axis(ax, max(cell.tokens.max() for cell in group))
+        for cell in group:
+            windows.add(_curve(ax, cell, unit))
+            _curve(inset, cell, unit)
+        _zoom(inset, group)
+        ax.set_xlim(left=0)
+        ax.set_title(style.setting_title(setting, [cell.seeds for cell in group]))
+        ax.set_ylabel("training loss (nats per token)")
+    style.legend(fig, [cell.variant for cell in made])
+    style.footnote(
+        fig,
+        f"Mean and ± 1 std over seeds, running over {_span(windows)} updates; "
+        f"inset: the last {END:.0%} of the tokens, Δmax up to 2.",
+        style.partial_note(frames.of(EXPERIMENT).partial),
+    )
+    return fig
+
+
+def _curve(ax: Axes, cell: Cell, unit: float) -> int:
+    window = max(1, round(WINDOW * len(cell.losses)))
+    curve = smoothed(cell.losses, window)
+    tokens = cell.tokens.reindex(curve.index) / unit
+    colour = style.colour(cell.variant)
+    # At most about a thousand points: a vector file of every update would be unusable.
+    every = slice(None, None, max(1, len(curve) // 1000))
+    tokens, mean, std = tokens[every], curve["mean"][every], curve["std"][every]
+    ax.plot(tokens, mean, color=colour)
+    ax.fill_between(tokens, mean - std, mean + std, color=colour, alpha=0.2, linewidth=0)
+    return window
+
+
+def _zoom(inset: Axes, group: list[Cell]) -> None:
+    """Shows the end of training, at the height of flush and of variants of Δmax up to 2."""
+    end = max(line.get_xdata().max() for line in inset.lines)
+    inset.set_xlim((1 - END) * end, end)
+    inset.tick_params(labelsize=6)
+    inset.patch.set_alpha(0.9)
+    close = [cell.variant.max_drift <= 2 for cell in group]
+    lines = [line for line, it in zip(inset.lines, close, strict=True) if it] or inset.lines
+    tails = [line.get_ydata()[line.get_xdata() >= (1 - END) * end] for line in lines]
+    heights = np.concatenate(tails)
+    heights = heights[np.isfinite(heights)]
+    if heights.size:
+        margin = 0.15 * (heights.max() - heights.min()) + 1e-3
+        inset.set_ylim(heights.min() - margin, heights.max() + margin)
+
+
+def _span(values: set[int]) -> str:
+    return "–".join(str(value) for value in sorted({min(values), max(values)}))
+
+
+if __name__ == "__main__":
+    sys.exit(main(["loss_vs_tokens"]))

@@ -1,0 +1,85 @@
+"""The one place that writes figures and tables: whole files or none, the same bytes every time."""
+
+import io
+import os
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import pandas as pd
+from matplotlib.figure import Figure
+from tabulate import tabulate
+
+LATEX = {
+    "±": r"$\pm$",
+    "Δ": r"$\Delta$",
+    "⌈": r"$\lceil$",
+    "⌉": r"$\rceil$",
+    "≤": r"$\le$",
+    "×": r"$\times$",
+    "–": "--",
+    "…": r"\dots{}",
+}
+
+
+def save_figure(fig: Figure, folder: Path, name: str) -> list[Path]:
+    """Writes name.png and name.pdf without dates or versions, and closes the figure."""
+    written = []
+    for kind, metadata in (
+        ("png", {"Software": None}),
+        ("pdf", {"CreationDate": None, "Producer": None, "Creator": None}),
+    ):
+        buffer = io.BytesIO()
+        fig.savefig(buffer, format=kind, metadata=metadata)
+        written.append(_write(folder / f"{name}.{kind}", buffer.getvalue()))
+    plt.close(fig)
+    return written
+
+
+def save_table(table: pd.DataFrame, folder: Path, name: str, note: str = "") -> list[Path]:
+    """Writes name.csv with every digit, and name.md and name.tex (booktabs) for reading."""
+    shown = readable(table)
+    markdown = tabulate(shown, headers="keys", tablefmt="github", **_PLAIN)
+    latex = tabulate(shown, headers="keys", tablefmt="latex_booktabs", **_PLAIN)
+    for symbol, command in LATEX.items():
+        latex = latex.replace(symbol, command)
+    texts = {
+        "csv": table.to_csv(index=False, lineterminator="\n"),
+        "md": markdown + "\n" + (f"\n{note}\n" if note else ""),
+        "tex": (f"% {note}\n" if note else "") + latex + "\n",
+    }
+    return [_write(folder / f"{name}.{kind}", text.encode()) for kind, text in texts.items()]
+
+
+def on_screen(table: pd.DataFrame, width: int = 28) -> str:
+    """The table as text for a terminal, long cells wrapped."""
+    return tabulate(readable(table), headers="keys", maxcolwidths=width, **_PLAIN)
+
+
+def readable(table: pd.DataFrame) -> pd.DataFrame:
+    """Cells as text: four digits at most, "–" for what is undefined, and a column named `x ±`
+    (the spread of column `x`) joined to it."""
+    shown = table.map(_text).astype(object)
+    for spread in [name for name in shown if name.endswith(" ±")]:
+        shown[spread] = table[spread].map(lambda cell: _text(cell, digits=2))
+        value = spread.removesuffix(" ±")
+        defined = table[value].notna()
+        shown[value] = shown[value].where(~defined, shown[value] + " ± " + shown[spread])
+        shown = shown.drop(columns=spread)
+    return shown
+
+
+_PLAIN = {"showindex": False, "disable_numparse": True}
+
+
+def _text(cell: object, digits: int = 4) -> str:
+    if cell is None or (isinstance(cell, float) and pd.isna(cell)):
+        return "–"
+    return f"{cell:.{digits}g}" if isinstance(cell, float) else str(cell)
+
+
+def _write(path: Path, content: bytes) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    unfinished.write_bytes(content)
+    os.replace(unfinished, path)
+    return path

@@ -1,0 +1,53 @@
+"""Validation perplexity against tokens: mean over seeds, ± one across-seed standard deviation."""
+
+import sys
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator, NullFormatter, ScalarFormatter
+
+from analysis import CannotAnswer, Frames, by_setting, cells
+from paper_figures import style
+from paper_figures.command import main
+
+EXPERIMENT = "q1"
+
+
+def draw(frames: Frames) -> Figure:
+    made = [cell for cell in cells(frames, EXPERIMENT) if not cell.perplexities.empty]
+    if not made:
+        raise CannotAnswer("no completed run of q1 logged a validation perplexity")
+    settings = by_setting(made)
+    fig, axes = style.panels(len(settings))
+    for ax, (setting, group) in zip(axes, settings.items(), strict=True):
+        unit = style.tokens_axis(ax, max(cell.tokens.max() for cell in group))
+        for cell in group:
+            tokens = cell.tokens.reindex(cell.perplexities.index) / unit
+            mean = cell.perplexities.mean(axis=1, skipna=False)
+            std = cell.perplexities.std(axis=1, ddof=1, skipna=False)
+            colour = style.colour(cell.variant)
+            ax.plot(tokens, mean, color=colour, marker="o", markersize=2.5)
+            ax.fill_between(tokens, mean - std, mean + std, color=colour, alpha=0.2, linewidth=0)
+        _log_scale(ax)
+        ax.set_xlim(left=0)
+        ax.set_title(style.setting_title(setting, [cell.seeds for cell in group]))
+        ax.set_ylabel("validation perplexity")
+    style.legend(fig, [cell.variant for cell in made])
+    style.footnote(
+        fig, "Mean and ± 1 std over seeds.", style.partial_note(frames.of(EXPERIMENT).partial)
+    )
+    return fig
+
+
+def _log_scale(ax: Axes) -> None:
+    """A logarithmic axis, with round numbers on it even if it spans less than a decade or so."""
+    ax.set_yscale("log")
+    low, high = ax.get_ylim()
+    if high < 20 * low:
+        ax.yaxis.set_major_locator(MaxNLocator(8, steps=[1, 2, 5, 10]))
+        ax.yaxis.set_major_formatter(ScalarFormatter())
+        ax.yaxis.set_minor_formatter(NullFormatter())
+
+
+if __name__ == "__main__":
+    sys.exit(main(["validation_perplexity"]))

@@ -1,0 +1,90 @@
+"""Run folders written by hand, with every number under the test's control."""
+
+import json
+from functools import partial
+from pathlib import Path
+
+import pytest
+import yaml
+
+METHODS = {
+    "1f1b-flush": {"schedule": "1f1b-flush", "accumulation": 8},
+    "paci": {"schedule": "paci", "accumulation": 4},
+    "async-1f1b": {"schedule": "paci", "accumulation": 1},
+}
+
+
+def write_run(
+    root: Path,
+    name: str = "run",
+    *,
+    losses=(4.0, 3.0, 2.0, 1.0),
+    perplexities=(),
+    method: str = "1f1b-flush",
+    state: str = "completed",
+    why: str | None = None,
+    drift=None,
+    version_bytes: int = 0,
+    activation_bytes: int = 1000,
+    **config,
+) -> Path:
+    """A run folder of one loss per update; `config` overrides top-level keys, and accumulation,
+    slack and weights. `drift` is one histogram per stage."""
+    folder = root / name
+    folder.mkdir(parents=True, exist_ok=True)
+    resolved = {
+        "experiment": "q1",
+        "scale": "laptop",
+        "seed": 0,
+        "stages": 8,
+        "batch": 16,
+        "tokens": 1024 * len(losses),
+        "method": {"name": method, "slack": 0, "weights": "live"} | METHODS[method],
+        "model": {"name": "tiny", "layers": 8, "width": 64, "heads": 4, "context": 64},
+        "data": {"source": "kjv", "tokeniser": "bytes"},
+        "optimizer": {"name": "adamw", "lr": 0.001},
+        "executor": {"name": "local"},
+    }
+    for key, value in config.items():
+        (resolved["method"] if key in ("accumulation", "slack", "weights") else resolved)[key] = (
+            value
+        )
+    (folder / "config.yaml").write_text(yaml.safe_dump(resolved))
+    status = {"state": state, "why": why, "update": len(losses), "updates": len(losses)}
+    (folder / "status.json").write_text(json.dumps(status))
+    time = {"seconds": 1.0, "clock": "simulated"}
+    lines = [
+        {"update": k, "tokens": 1024 * k, "loss": loss, "lr": 1e-3} | time
+        for k, loss in enumerate(losses, start=1)
+    ] + [
+        {"update": k, "tokens": 1024 * k, "validation_loss": 1.0, "perplexity": value} | time
+        for k, value in enumerate(perplexities, start=1)
+    ]
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    histograms = drift if drift is not None else [{"0": 8}] * resolved["stages"]
+    stages = [
+        {
+            "update": len(losses),
+            "stage": stage,
+            "drift": histogram,
+            "movement": [{"update": 1, "microbatch": 0, "drift": 1, "relative": 0.01}],
+            "peak_in_flight": 8 - stage,
+            "activation_bytes": activation_bytes,
+            "parameter_bytes": 10,
+            "version_bytes": version_bytes,
+            "busy_seconds": 1.0,
+            "idle_seconds": 0.0,
+            "clock": "simulated",
+        }
+        for stage, histogram in enumerate(histograms)
+    ]
+    (folder / "stages.jsonl").write_text("".join(json.dumps(line) + "\n" for line in stages))
+    return folder
+
+
+@pytest.fixture(name="write_run")
+def _write_run(tmp_path):
+    """`write_run(name, ...)` below the test's own folder, `write_run.root`."""
+    write = partial(write_run, tmp_path)
+    write.root = tmp_path
+    return write

@@ -1,0 +1,168 @@
+"""Reading run folders that crashes, resumes and hands have been at."""
+
+import json
+
+import pytest
+
+from analysis import CannotAnswer, NoRuns, cells, read_runs
+from analysis.jsonl import read_jsonl
+
+
+def losses(frames, name="run"):
+    return frames.updates.loc[name, "loss"].tolist()
+
+
+def test_a_run_is_read_whole(write_run):
+    write_run(losses=[3, 2], perplexities=[9, 8], seed=7)
+    frames = read_runs(write_run.root)
+    assert losses(frames) == [3, 2]
+    assert frames.evaluations.loc["run", "perplexity"].tolist() == [9, 8]
+    assert frames.runs.loc["run", ["seed", "clock", "state"]].tolist() == [
+        7,
+        "simulated",
+        "completed",
+    ]
+    assert frames.stages.loc["run", "drift"].tolist() == [{0: 8}] * 8
+    assert frames.movement.loc["run", "relative"].tolist() == [0.01] * 8
+    assert (frames.notes, frames.partial) == ((), "")
+
+
+def test_runs_lie_at_any_depth_and_other_folders_are_ignored(write_run):
+    write_run("deep/er/run")
+    write_run("top/checkpoints/not-a-run").parents[1].joinpath("config.yaml").write_text("{}")
+    (write_run.root / "figures").mkdir()
+    assert list(read_runs(write_run.root).runs.index) == ["deep/er/run", "top"]
+
+
+def test_the_root_may_itself_be_a_run(write_run):
+    assert list(read_runs(write_run("run")).runs.index) == ["run"]
+
+
+@pytest.mark.parametrize("name", ["", "no/such/folder"])
+def test_no_runs(write_run, name):
+    with pytest.raises(NoRuns):
+        read_runs(write_run.root / name)
+
+
+def test_a_resumed_run_writes_lines_twice_and_the_last_wins(write_run):
+    log = write_run(losses=[4, 3, 2]) / "metrics.jsonl"
+    again = {"update": 2, "tokens": 2048, "loss": 2.5, "seconds": 1, "clock": "simulated"}
+    log.write_text(log.read_text() + json.dumps(again) + "\n")
+    assert losses(read_runs(write_run.root)) == [4, 2.5, 2]
+
+
+def test_a_truncated_last_line_loses_only_itself(write_run):
+    log = write_run(losses=[4, 3, 2]) / "metrics.jsonl"
+    log.write_text(log.read_text()[:-20])
+    frames = read_runs(write_run.root)
+    assert losses(frames) == [4, 3]
+    assert frames.runs.loc["run", "state"] == "completed"
+
+
+def test_a_line_truncated_by_a_crash_and_written_again_after_the_resume(write_run):
+    log = write_run(losses=[4, 3, 2]) / "metrics.jsonl"
+    first, *rest = log.read_text().splitlines(keepends=True)
+    log.write_text(first + rest[0][:15] + "\n" + "".join(rest))
+    frames = read_runs(write_run.root)
+    assert losses(frames) == [4, 3, 2]
+    assert frames.notes == ("run: metrics.jsonl has 1 unreadable lines (2).",)
+
+
+def test_unreadable_lines_that_leave_a_hole(write_run):
+    log = write_run(losses=[4, 3, 2, 1]) / "metrics.jsonl"
+    lines = log.read_text().splitlines(keepends=True)
+    log.write_text("".join([lines[0], "\0\0\0\n", *lines[2:]]))
+    frames = read_runs(write_run.root)
+    assert frames.runs.loc["run", "state"] == "unreadable"
+    assert "leave updates without a loss" in frames.notes[-1]
+
+
+def test_undefined_losses_are_counted(write_run):
+    write_run(losses=[4, float("nan"), float("inf"), 1])
+    frames = read_runs(write_run.root)
+    assert frames.updates["loss"].isna().tolist() == [False, True, True, False]
+    assert frames.notes == ("run: 2 of 4 training losses are not finite.",)
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "sentence"),
+    [
+        ("config.yaml", None, "config.yaml is missing"),
+        ("config.yaml", "a: [", "config.yaml is not readable YAML"),
+        ("config.yaml", "seed: 1", "config.yaml has no method"),
+        ("config.yaml", "- 1", "config.yaml has a value of the wrong kind"),
+        ("status.json", "{", "status.json is not readable JSON"),
+        ("status.json", "{}", "status.json has no state"),
+        ("status.json", None, "status.json is missing"),
+        ("metrics.jsonl", '{"update": "x", "loss": 1}\n', "a value of the wrong kind"),
+        ("metrics.jsonl", None, "only 0 of 4 updates"),
+        ("stages.jsonl", '{"update": 1, "stage": 0, "drift": 3}\n', "a value of the wrong kind"),
+    ],
+)
+def test_a_damaged_run_is_one_sentence_with_its_name(write_run, file, content, sentence):
+    write_run("good")
+    path = write_run("bad") / file
+    path.unlink() if content is None else path.write_text(content)
+    frames = read_runs(write_run.root)
+    assert len(frames.notes) == 1
+    assert frames.notes[0].startswith("bad: not used: ")
+    assert sentence in frames.notes[0]
+    assert frames.of("q1").partial == "1 of 2 runs"
+    assert [cell.runs for cell in cells(frames, "q1")] == [{"good": 0}]
+
+
+@pytest.mark.parametrize("state", ["running", "failed", "out-of-memory", "preempted"])
+def test_unfinished_runs_are_named_and_not_used(write_run, state):
+    write_run("bad", state=state, why="so it was")
+    frames = read_runs(write_run.root)
+    assert frames.notes == (f"bad: not used: {state}, 4 of 4 updates in metrics.jsonl, so it was.",)
+    with pytest.raises(CannotAnswer, match="no run of experiment q1 is completed"):
+        cells(frames, "q1")
+
+
+def test_missing_stage_logs_are_no_obstacle(write_run):
+    (write_run() / "stages.jsonl").unlink()
+    frames = read_runs(write_run.root)
+    assert frames.stages.empty
+    assert frames.runs.loc["run", "state"] == "completed"
+
+
+def test_two_clocks_in_one_run(write_run):
+    log = write_run() / "metrics.jsonl"
+    log.write_text(log.read_text().replace("simulated", "wall", 1))
+    assert "mixes clocks (simulated, wall)" in read_runs(write_run.root).notes[0]
+
+
+def test_a_repeated_seed_is_counted_once(write_run):
+    write_run("a")
+    write_run("b")
+    frames = read_runs(write_run.root)
+    assert cells(frames, "q1")[0].runs == {"a": 0}
+    assert frames.notes == ("b: not used: repeats the seed and configuration of another.",)
+
+
+def test_different_recipes_are_never_averaged(write_run):
+    write_run("a", seed=0)
+    write_run("b", seed=1, optimizer={"name": "adamw", "lr": 0.1})
+    with pytest.raises(CannotAnswer, match="a and b are both 1f1b-flush m=8 at batch 16"):
+        cells(read_runs(write_run.root), "q1")
+
+
+def test_experiments_scales_and_batches_stay_apart(write_run):
+    write_run("a", batch=16)
+    write_run("b", batch=32)
+    write_run("c", scale="smoke")
+    write_run("d", experiment="q2")
+    frames = read_runs(write_run.root)
+    settings = [cell.setting for cell in cells(frames, "q1")]
+    assert settings == [
+        ("laptop", "simulated", 16),
+        ("laptop", "simulated", 32),
+        ("smoke", "simulated", 16),
+    ]
+
+
+def test_a_line_that_is_no_object_is_unreadable(tmp_path):
+    path = tmp_path / "log.jsonl"
+    path.write_text('{"a": 1}\n3\n\n{"a": 2}\n[')
+    assert read_jsonl(path) == ([{"a": 1}, {"a": 2}], [2])

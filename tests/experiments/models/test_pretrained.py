@@ -1,0 +1,41 @@
+from types import SimpleNamespace
+
+import pytest
+import torch
+from transformers import GPT2LMHeadModel
+
+from experiments.models import build_stages, config, save_pretrained
+
+MODEL = SimpleNamespace(
+    layers=2,
+    width=16,
+    heads=2,
+    context=8,
+    dropout=0.1,
+    initialisation=0.1,
+    residual_initialisation=None,
+)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_transformers_reads_what_the_stages_wrote(tmp_path, count):
+    stages = build_stages(MODEL, 31, count, seed=0)
+    save_pretrained(stages, config(MODEL, 31), tmp_path / "model")
+    loaded, report = GPT2LMHeadModel.from_pretrained(tmp_path / "model", output_loading_info=True)
+
+    assert not any(report.values())  # nothing missing, unexpected or of another shape
+    assert not loaded.config.tie_word_embeddings
+    assert loaded.lm_head.weight is not loaded.transformer.wte.weight
+    hidden = tokens = torch.arange(8)[None]
+    for stage in stages:
+        hidden = stage.eval()(hidden)
+    assert torch.equal(loaded(tokens).logits, hidden)
+
+
+def test_refuses_a_part_of_a_model(tmp_path):
+    stages = build_stages(MODEL, 31, 3, seed=0)
+    with pytest.raises(ValueError, match=r"missing \['lm_head.weight'"):
+        save_pretrained(stages[:2], config(MODEL, 31), tmp_path)
+    with pytest.raises(ValueError, match=r"foreign or twice \['lm_head.weight'"):
+        save_pretrained([*stages, stages[-1]], config(MODEL, 31), tmp_path)
+    assert not list(tmp_path.iterdir())

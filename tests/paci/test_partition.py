@@ -1,0 +1,107 @@
+import time
+from fractions import Fraction
+from itertools import combinations, pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from paci.partition import UnitCost, partition
+
+unit_costs = st.builds(
+    UnitCost,
+    time=st.sampled_from([0.1, 0.2, 0.3, 0.7, 1.0, 3.0]),
+    parameter_bytes=st.integers(0, 5),
+    activation_bytes=st.integers(0, 5),
+)
+
+
+@st.composite
+def models(draw):
+    units = draw(st.lists(unit_costs, min_size=1, max_size=8))
+    return units, draw(st.integers(1, len(units)))
+
+
+def cuts(units, stages):
+    """Every cut, earliest first."""
+    for inner in combinations(range(1, len(units)), stages - 1):
+        yield [range(*ends) for ends in pairwise((0, *inner, len(units)))]
+
+
+def stage_times(units, cut):
+    return [sum(Fraction(units[k].time) for k in run) for run in cut]
+
+
+def peak_bytes(units, cut, copies, slack):
+    def stage_bytes(stage, run):
+        in_flight = len(cut) - stage + (slack if stage < len(cut) - 1 else 0)
+        return sum(
+            copies * units[k].parameter_bytes + in_flight * units[k].activation_bytes for k in run
+        )
+
+    return max(stage_bytes(stage, run) for stage, run in enumerate(cut))
+
+
+@given(models())
+def test_equals_brute_force(model):
+    units, stages = model
+
+    def quality(cut):
+        times = stage_times(units, cut)
+        return max(times), sum(time**2 for time in times)
+
+    assert partition(units, stages) == min(cuts(units, stages), key=quality)
+
+
+@given(models(), st.integers(0, 200), st.integers(1, 4), st.integers(0, 3))
+def test_equals_brute_force_under_a_memory_limit(model, limit, copies, slack):
+    units, stages = model
+    peaks = [peak_bytes(units, cut, copies, slack) for cut in cuts(units, stages)]
+
+    def quality(cut):
+        times = stage_times(units, cut)
+        return max(times), sum(time**2 for time in times)
+
+    if min(peaks) > limit:
+        with pytest.raises(ValueError, match=f"smallest limit that would do is {min(peaks)} bytes"):
+            partition(units, stages, limit, copies=copies, slack=slack)
+        partition(units, stages, min(peaks), copies=copies, slack=slack)  # and it does do
+    else:
+        fitting = [
+            cut for cut, peak in zip(cuts(units, stages), peaks, strict=True) if peak <= limit
+        ]
+        cut = partition(units, stages, limit, copies=copies, slack=slack)
+        assert cut == min(fitting, key=quality)
+
+
+def test_even_units_give_even_stages():
+    assert partition([UnitCost(0.1)] * 6, 3) == [range(0, 2), range(2, 4), range(4, 6)]
+
+
+def test_takes_the_most_even_of_the_optimal_cuts():
+    units = [UnitCost(time) for time in (5, 1, 1, 1, 1)]
+    assert partition(units, 3) == [range(0, 1), range(1, 3), range(3, 5)]
+
+
+def test_memory_moves_units_to_the_later_stages():
+    units = [UnitCost(1.0, activation_bytes=10)] * 4
+    assert partition(units, 2) == [range(0, 2), range(2, 4)]
+    assert partition(units, 2, limit=30) == [range(0, 1), range(1, 4)]
+
+
+def test_more_stages_than_units():
+    with pytest.raises(ValueError, match="cannot cut 2 units into 3 non-empty stages"):
+        partition([UnitCost(1.0)] * 2, 3)
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_time_is_positive_and_finite(bad):
+    with pytest.raises(ValueError, match="unit 1 takes"):
+        partition([UnitCost(1.0), UnitCost(bad)], 1)
+
+
+def test_fifty_units_in_sixteen_stages_take_milliseconds():
+    units = [UnitCost(1 + 0.1 * (k % 7), 1000, 100 + k) for k in range(50)]
+    start = time.process_time()
+    partition(units, 16, limit=100_000)
+    assert time.process_time() - start < 0.2  # about 0.02 s: room for a busy machine

@@ -1,0 +1,39 @@
+import pandas as pd
+import pytest
+
+from paper_figures.output import readable, save_table
+from paper_figures.published import published
+
+TABLE = pd.DataFrame({"Δmax": [2, 1], "loss": [2.79, None], "loss ±": [0.00167, None]})
+
+
+def test_a_spread_joins_its_value_and_undefined_is_a_dash():
+    assert readable(TABLE).to_dict("list") == {"Δmax": ["2", "1"], "loss": ["2.79 ± 0.0017", "–"]}
+
+
+def test_a_table_is_csv_markdown_and_booktabs(tmp_path):
+    paths = save_table(TABLE, tmp_path, "t", "Partial data.")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["t.csv", "t.md", "t.tex"]
+    csv, markdown, latex = (path.read_text() for path in paths)
+    assert csv == "Δmax,loss,loss ±\n2,2.79,0.00167\n1,,\n"
+    assert "| 2      | 2.79 ± 0.0017 |" in markdown
+    assert "\nPartial data.\n" in markdown
+    assert r"$\Delta$max" in latex
+    assert r"\toprule" in latex
+    assert latex.isascii()
+
+
+def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
+    save_table(TABLE, tmp_path, "t")
+    before = (tmp_path / "t.csv").read_text()
+    monkeypatch.setattr("os.replace", lambda *_: (_ for _ in ()).throw(OSError("disk")))
+    with pytest.raises(OSError, match="disk"):
+        save_table(TABLE.tail(1), tmp_path, "t")
+    assert (tmp_path / "t.csv").read_text() == before
+
+
+def test_every_published_number_has_a_source():
+    reference = published("q1")
+    assert list(reference) == ["claim", "batch", "variant", "value", "spread", "unit", "source"]
+    assert reference["source"].str.startswith("arXiv 2606.07881").all()
+    assert reference[["value", "unit"]].notna().all(axis=None)

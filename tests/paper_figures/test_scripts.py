@@ -1,0 +1,86 @@
+"""Every figure and table: made from runs alone, the same each time, honest about what is missing."""
+
+import subprocess
+import sys
+
+import pytest
+from matplotlib.testing.compare import compare_images
+
+from analysis import read_runs
+from paper_figures import loss_vs_tokens
+from paper_figures.command import main, scripts
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_everything_is_made_twice_the_same(q1, tmp_path, capsys):
+    assert main(argv=[str(q1), "--out", str(tmp_path / "a")]) == 0
+    assert main(argv=[str(q1), "--out", str(tmp_path / "b")]) == 0
+    first, again = contents(tmp_path / "a"), contents(tmp_path / "b")
+    assert first == again
+    assert {f"{name}.{kind}" for name in ("drift", "final_loss") for kind in ("png", "tex")} < set(
+        first
+    )
+    said = capsys.readouterr().out
+    assert "does not hold" in said
+    assert "Not made" not in said
+
+
+@pytest.mark.parametrize("name", ["claims", "drift", "final_loss", "loss_vs_tokens"])
+def test_one_script_alone(name, q1):
+    assert name in scripts()
+    assert main([name], [str(q1)]) == 0
+    made = {path.stem for path in (q1 / "figures").iterdir()}
+    assert made == {name}
+
+
+def test_made_figures_are_not_read_as_runs(q1, capsys):
+    main(["claims"], [str(q1)])
+    main(["claims"], [str(q1)])
+    assert capsys.readouterr().out.count("read 6 runs") == 2
+
+
+def test_no_runs_is_one_sentence_and_status_2(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "paper_figures.claims", tmp_path], capture_output=True, text=True
+    )
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "No run folder" in done.stderr
+
+
+def test_only_failed_runs_are_named_with_status_1(q1, capsys):
+    for status in q1.glob("*/status.json"):
+        status.write_text('{"state": "failed", "why": "loss is NaN", "update": 4, "updates": 100}')
+    assert main(argv=[str(q1)]) == 1
+    said = capsys.readouterr().out
+    assert "paci-s1: not used: failed, 100 of 100 updates in metrics.jsonl, loss is NaN." in said
+    assert "loss_vs_tokens: no run of experiment q1 is completed." in said
+
+
+def test_partial_data_is_said_in_figures_and_tables(q1):
+    status = q1 / "paci-s1" / "status.json"
+    status.write_text('{"state": "out-of-memory", "why": "stage 0", "update": 9, "updates": 100}')
+    assert main(argv=[str(q1)]) == 0
+    note = "drawn from 5 of 6 runs"
+    assert note in (q1 / "figures" / "claims.md").read_text()
+    fig = loss_vs_tokens.draw(read_runs(q1))
+    assert note in fig.get_supxlabel()
+    assert "1–2 seeds" in fig.axes[0].get_title()
+
+
+def test_diverged_seeds_break_no_figure(q1):
+    log = q1 / "async-1f1b-s1" / "metrics.jsonl"
+    log.write_text(log.read_text().replace('"loss": 2', '"loss": NaN, "was": 2'))
+    assert main(argv=[str(q1)]) == 0
+    assert "diverged" in (q1 / "figures" / "final_loss.csv").read_text()
+
+
+def test_the_picture_depends_on_the_runs(q1, tmp_path):
+    main(["final_loss"], [str(q1), "--out", str(tmp_path / "a")])
+    log = q1 / "paci-s1" / "metrics.jsonl"
+    log.write_text(log.read_text().replace('"loss": 2', '"loss": 3'))
+    main(["final_loss"], [str(q1), "--out", str(tmp_path / "b")])
+    assert compare_images(tmp_path / "a/final_loss.png", tmp_path / "b/final_loss.png", 0)
