@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import groupby
 
 import pandas as pd
@@ -36,13 +36,21 @@ class Cell:
         return len(self.runs)
 
     @property
-    def recipe(self) -> dict:
-        """The model, data, optimizer, token budget and number of stages of every seed."""
-        return json.loads(self.frames.runs.loc[next(iter(self.runs)), "recipe"])
+    def completed(self) -> list[str]:
+        """Names of the runs that did not diverge."""
+        return [name for name in self.runs if self.frames.runs.loc[name, "state"] == "completed"]
+
+    @property
+    def recipe(self) -> str:
+        """Model, data, optimizer, token budget, stages and precision of every seed, as JSON."""
+        return self.frames.runs.loc[next(iter(self.runs)), "recipe"]
 
     @cached_property
     def losses(self) -> pd.DataFrame:
-        """Training loss, nats per token: updates that every seed logged × seeds."""
+        """Training loss, nats per token: updates that every seed logged × seeds.
+
+        A diverged seed's loss is NaN from there on.
+        """
         return self._by_seed(self.frames.updates, "loss")
 
     @cached_property
@@ -52,9 +60,9 @@ class Cell:
 
     @cached_property
     def tokens(self) -> pd.Series:
-        """Tokens seen after each update."""
-        frame = self.frames.updates.loc[next(iter(self.runs))]
-        return frame.set_index("update")["tokens"]
+        """Tokens seen after each update that was logged or evaluated."""
+        logs = [_of(log, self.runs) for log in (self.frames.updates, self.frames.evaluations)]
+        return pd.concat(log.set_index("update")["tokens"] for log in logs).groupby(level=0).max()
 
     @cached_property
     def stages(self) -> pd.DataFrame:
@@ -67,15 +75,17 @@ class Cell:
         return _of(self.frames.movement, self.runs)
 
     def _by_seed(self, frame: pd.DataFrame, column: str) -> pd.DataFrame:
-        known = frame.index.get_level_values("run").unique()
         curves = {
-            seed: frame.loc[name].set_index("update")[column]
+            seed: (frame.loc[name] if name in frame.index else frame[:0]).set_index("update")[
+                column
+            ]
             for name, seed in sorted(self.runs.items(), key=lambda run: run[1])
-            if name in known
         }
-        if len(curves) < len(self.runs):
-            return pd.DataFrame(columns=sorted(self.runs.values()), dtype=float)
-        return pd.concat(curves, axis=1, join="inner")
+        whole = [curves[self.runs[name]].index for name in self.completed]
+        # If no seed was completed, the one that lasted longest sets the length.
+        longest = max((curve.index for curve in curves.values()), key=len)
+        index = reduce(pd.Index.intersection, whole or [longest])
+        return pd.DataFrame({seed: curve.reindex(index) for seed, curve in curves.items()})
 
 
 def _of(frame: pd.DataFrame, runs: dict[str, int]) -> pd.DataFrame:
@@ -83,22 +93,23 @@ def _of(frame: pd.DataFrame, runs: dict[str, int]) -> pd.DataFrame:
 
 
 def cells(frames: Frames, experiment: str) -> list[Cell]:
-    """The cells of an experiment's completed runs, in the order of every table.
+    """The cells of an experiment's completed and diverged runs, in the order of every table.
 
-    Raises CannotAnswer if no run is completed, or if runs that would share a cell were trained
+    Raises CannotAnswer if there is none, or if runs that would share a cell were trained
     with different models, data, optimizers, token budgets or numbers of stages.
     """
     mine = frames.of(experiment)
-    if mine.completed.empty:
+    if mine.used.empty:
         raise CannotAnswer(f"no run of experiment {experiment} is completed")
     made = []
-    for key, runs in mine.completed.groupby(["scale", "clock", "batch", "variant"]):
+    for key, runs in mine.used.groupby(["scale", "clock", "batch", "variant"]):
         scale, clock, batch, variant = key
         if runs["recipe"].nunique() > 1:
-            first, other = runs.drop_duplicates("recipe").index[:2]
+            first, other = runs.drop_duplicates("recipe")["recipe"][:2].items()
             raise CannotAnswer(
-                f"{first} and {other} are both {variant.label} at batch {batch} but differ in "
-                "more than their seed; point at a folder that holds one of the two"
+                f"{first[0]} and {other[0]} are both {variant.label} at batch {batch} but differ "
+                f"in {' and '.join(_unequal(first[1], other[1]))}; point at a folder with one of "
+                "the two"
             )
         made.append(Cell(scale, clock, int(batch), variant, runs["seed"].to_dict(), mine))
     return sorted(made, key=lambda cell: (*cell.setting, cell.variant.order))
@@ -111,5 +122,9 @@ def by_setting(made: list[Cell]) -> dict[tuple[str, str, int], list[Cell]]:
 
 def differences(one: Cell, other: Cell) -> list[str]:
     """What two cells differ in besides their method: "optimizer", "tokens", ..."""
-    mine, theirs = one.recipe, other.recipe
+    return _unequal(one.recipe, other.recipe)
+
+
+def _unequal(one: str, other: str) -> list[str]:
+    mine, theirs = json.loads(one), json.loads(other)
     return [key for key in mine if mine[key] != theirs[key]]

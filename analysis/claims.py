@@ -114,6 +114,8 @@ def _unless_smoke(scale: str) -> Verdict | None:
 
 
 def _runtime_claims(group: list[Cell]) -> list[dict]:
+    # A run that diverged in its first segment has nothing to say here.
+    group = [cell for cell in group if cell.completed or not cell.stages.empty]
     asynchronous = [cell for cell in group if cell.variant.asynchronous]
     live = [cell for cell in asynchronous if cell.variant.weights == "live"]
     paci = [cell for cell in live if _is_paci(cell)]
@@ -137,7 +139,7 @@ def drift_within_bound(group: list[Cell]) -> Verdict:
     for cell in group:
         largest = largest_drift([cell])
         counts = cell.stages[cell.stages["drift"].map(bool)].groupby("run")["stage"].nunique()
-        if len(counts) < cell.seeds or (counts < cell.variant.stages).any():
+        if not {*cell.completed} <= {*counts.index} or (counts < cell.variant.stages).any():
             return Verdict("–", UNTESTABLE, f"{cell.variant.label} logged no drift at some stage")
         label, bound = cell.variant.label, cell.variant.drift_bound
         measured[label] = max(measured.get(label, 0), int(largest.max()))

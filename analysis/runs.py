@@ -17,6 +17,9 @@ RUN_FILES = {"config.yaml", "status.json", "metrics.jsonl", "stages.jsonl"}
 RECIPE = ("model", "data", "optimizer", "tokens", "stages")
 """What runs must share, besides their method, before their losses may be compared."""
 
+RESULTS = ("completed", "diverged")
+"""A diverged run is a result: a mean over the seeds that survived would flatter the method."""
+
 RUN_COLUMNS = ["experiment", "scale", "clock", "batch", "variant", "seed", "state", "why", "recipe"]
 UPDATE_COLUMNS = ["update", "tokens", "loss", "lr", "seconds"]
 EVALUATION_COLUMNS = ["update", "tokens", "validation_loss", "perplexity", "seconds"]
@@ -47,10 +50,10 @@ class Frames:
     """Everything that a set of run folders says.
 
     `runs` has one row per folder, readable or not, indexed by its path below the root; a folder
-    that cannot be used has a `state` other than "completed". The other frames are indexed by run
-    and hold every update (loss in nats per token), evaluation, stage and segment (drift as a
-    histogram {versions: micro-batches}), and sampled weight movement (relative to the weights'
-    norm). `notes` are sentences, each of which names a run.
+    that cannot be used has a `state` other than "completed" and "diverged". The other frames are
+    indexed by run and hold every update (loss in nats per token), evaluation, stage and segment
+    (drift as a histogram {versions: micro-batches}), and sampled weight movement (relative to the
+    weights' norm). `notes` are sentences, each of which names a run.
     """
 
     runs: pd.DataFrame
@@ -66,13 +69,14 @@ class Frames:
         return replace(self, runs=self.runs[mine])
 
     @property
-    def completed(self) -> pd.DataFrame:
-        return self.runs[self.runs["state"] == "completed"]
+    def used(self) -> pd.DataFrame:
+        """The rows of runs that are a result: completed, or stopped because the loss diverged."""
+        return self.runs[self.runs["state"].isin(RESULTS)]
 
     @property
     def partial(self) -> str:
         """ "11 of 12 runs" when some runs cannot be used, else an empty string."""
-        used, known = len(self.completed), len(self.runs)
+        used, known = len(self.used), len(self.runs)
         return "" if used == known else f"{used} of {known} runs"
 
 
@@ -103,13 +107,16 @@ def read_runs(root: str | os.PathLike) -> Frames:
         {name: run.row for name, run in read.items()}, orient="index", columns=RUN_COLUMNS
     )
     notes = [f"{name}: {note}" for name, run in read.items() for note in run.notes]
+    for name in _repeated(runs):
+        runs.loc[name, ["state", "why"]] = ["repeated", "it repeats the configuration of another"]
+        notes.append(f"{name}: not used: repeats the seed and configuration of another.")
     return Frames(
         runs.rename_axis("run"),
         *(
             pd.concat({name: getattr(run, frame) for name, run in read.items()}, names=["run"])
             for frame in ("updates", "evaluations", "stages", "movement")
         ),
-        tuple(notes + _repeats(runs)),
+        tuple(notes),
     )
 
 
@@ -144,10 +151,12 @@ def _read_run(folder: Path) -> _Run:
         return run
     state, why = _judge(status, run.updates)
     run.row |= {"state": state, "why": why}
-    if state != "completed":
-        run.notes.append(f"not used: {state}, {why}.")
     missing = int(run.updates["loss"].isna().sum())
-    if missing:
+    if state == "diverged":
+        run.notes.append(f"diverged, {why}.")
+    elif state != "completed":
+        run.notes.append(f"not used: {state}, {why}.")
+    elif missing:
         run.notes.append(f"{missing} of {len(run.updates)} training losses are not finite.")
     return run
 
@@ -182,6 +191,7 @@ def _read_config(path: Path) -> dict:
     if variant.accumulation < 1 or variant.stages < 1:
         raise Unreadable("config.yaml has fewer than one stage or micro-batch per update")
     recipe = {key: config.get(key) for key in RECIPE}
+    recipe["precision"] = (config.get("executor") or {}).get("precision")
     return row | {"variant": variant, "recipe": json.dumps(recipe, sort_keys=True, default=str)}
 
 
@@ -194,6 +204,8 @@ def _read_status(path: Path) -> dict:
         raise Unreadable("status.json is not readable JSON") from None
     if not isinstance(status, dict) or "state" not in status:
         raise Unreadable("status.json has no state")
+    if not isinstance(status.get("updates", 0), int):
+        raise Unreadable("status.json has a number of updates that is no number")
     return status
 
 
@@ -218,14 +230,17 @@ def _read_stages(path: Path, run: _Run) -> None:
     moves = [
         {"stage": row.get("stage")} | move
         for row in rows
-        for move in row.get("movement") or ()
+        for move in _list(row.get("movement"))
         if isinstance(move, dict)
     ]
     run.movement = _frame(moves, MOVEMENT_COLUMNS, ["stage", "update", "microbatch"])
 
 
 def _rows(path: Path, run: _Run) -> list[dict]:
-    rows, unreadable = read_jsonl(path)
+    try:
+        rows, unreadable = read_jsonl(path)
+    except OSError as error:
+        raise Unreadable(f"{path.name} cannot be read ({error.strerror})") from None
     if unreadable:
         numbers = ", ".join(map(str, unreadable[:5])) + (", …" if len(unreadable) > 5 else "")
         run.notes.append(f"{path.name} has {len(unreadable)} unreadable lines ({numbers}).")
@@ -250,6 +265,10 @@ def _frame(rows: list[dict], columns: list[str], unique=("update",), histograms=
     return frame.drop_duplicates(unique, keep="last").sort_values(unique, ignore_index=True)
 
 
+def _list(value: object) -> list:
+    return value if isinstance(value, list) else []
+
+
 def _histogram(counts: dict | None) -> dict[int, int]:
     return {int(value): int(count) for value, count in (counts or {}).items()}
 
@@ -257,12 +276,16 @@ def _histogram(counts: dict | None) -> dict[int, int]:
 def _judge(status: dict, updates: pd.DataFrame) -> tuple[str, str | None]:
     """A run's state, and why it is not "completed" if it is not.
 
-    A completed run may lack its last update, whose line a crash can truncate, but no more.
+    A failed run whose last loss is not finite is "diverged". A completed run may lack its last
+    update, whose line a crash can truncate, but no more.
     """
-    state, why = str(status["state"]), status.get("why")
+    state = str(status["state"])
+    why = str(status.get("why") or "").partition("\n")[0].rstrip(".")
     last = int(updates["update"].iloc[-1]) if len(updates) else 0
     total = status.get("updates") or last
     progress = f"{last} of {total} updates in metrics.jsonl"
+    if state == "failed" and last and updates["loss"].isna().iloc[-1]:
+        state = "diverged"
     if state != "completed":
         return state, f"{progress}, {why}" if why else progress
     if last == 0 or last < total - 1:
@@ -270,12 +293,8 @@ def _judge(status: dict, updates: pd.DataFrame) -> tuple[str, str | None]:
     return state, None
 
 
-def _repeats(runs: pd.DataFrame) -> list[str]:
-    """Sets aside, in place, completed runs that repeat the seed of another; says which."""
-    done = runs[runs["state"] == "completed"]
+def _repeated(runs: pd.DataFrame) -> list[str]:
+    """Finished runs that repeat the seed and configuration of an earlier one."""
+    done = runs[runs["state"].isin(RESULTS)]
     key = ["experiment", "scale", "clock", "batch", "variant", "seed", "recipe"]
-    repeated = done.index[done.duplicated(key, keep="first")]
-    runs.loc[repeated, ["state", "why"]] = ["repeated", "another run has the same configuration"]
-    return [
-        f"{name}: not used: repeats the seed and configuration of another." for name in repeated
-    ]
+    return list(done.index[done.duplicated(key, keep="first")])

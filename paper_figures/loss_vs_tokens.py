@@ -34,7 +34,7 @@ def draw(frames: Frames) -> Figure:
     style.legend(fig, [cell.variant for cell in made])
     style.footnote(
         fig,
-        f"Mean and ± 1 std over seeds, running over {_span(windows)} updates; "
+        f"Mean and ± 1 std over seeds, smoothed over {_span(windows)} update(s); "
         f"inset: the last {END:.0%} of the tokens, Δmax up to 2.",
         style.partial_note(frames.of(EXPERIMENT).partial),
     )

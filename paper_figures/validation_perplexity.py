@@ -22,9 +22,10 @@ def draw(frames: Frames) -> Figure:
     for ax, (setting, group) in zip(axes, settings.items(), strict=True):
         unit = style.tokens_axis(ax, max(cell.tokens.max() for cell in group))
         for cell in group:
-            tokens = cell.tokens.reindex(cell.perplexities.index) / unit
-            mean = cell.perplexities.mean(axis=1, skipna=False)
-            std = cell.perplexities.std(axis=1, ddof=1, skipna=False)
+            curves = cell.perplexities[cell.perplexities.index > 0]  # untrained, all are alike
+            tokens = cell.tokens.reindex(curves.index) / unit
+            mean = curves.mean(axis=1, skipna=False)
+            std = curves.std(axis=1, ddof=1, skipna=False)
             colour = style.colour(cell.variant)
             ax.plot(tokens, mean, color=colour, marker="o", markersize=2.5)
             ax.fill_between(tokens, mean - std, mean + std, color=colour, alpha=0.2, linewidth=0)

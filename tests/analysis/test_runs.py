@@ -95,6 +95,7 @@ def test_undefined_losses_are_counted(write_run):
         ("status.json", "{}", "status.json has no state"),
         ("status.json", None, "status.json is missing"),
         ("metrics.jsonl", '{"update": "x", "loss": 1}\n', "a value of the wrong kind"),
+        ("status.json", '{"state": "running", "updates": "x"}', "a number of updates"),
         ("metrics.jsonl", None, "only 0 of 4 updates"),
         ("stages.jsonl", '{"update": 1, "stage": 0, "drift": 3}\n', "a value of the wrong kind"),
     ],
@@ -144,7 +145,9 @@ def test_a_repeated_seed_is_counted_once(write_run):
 def test_different_recipes_are_never_averaged(write_run):
     write_run("a", seed=0)
     write_run("b", seed=1, optimizer={"name": "adamw", "lr": 0.1})
-    with pytest.raises(CannotAnswer, match="a and b are both 1f1b-flush m=8 at batch 16"):
+    with pytest.raises(
+        CannotAnswer, match="a and b are both 1f1b-flush m=8 at batch 16 but differ in optimizer;"
+    ):
         cells(read_runs(write_run.root), "q1")
 
 
@@ -166,3 +169,27 @@ def test_a_line_that_is_no_object_is_unreadable(tmp_path):
     path = tmp_path / "log.jsonl"
     path.write_text('{"a": 1}\n3\n\n{"a": 2}\n[')
     assert read_jsonl(path) == ([{"a": 1}, {"a": 2}], [2])
+
+
+def test_a_diverged_run_is_a_result(write_run):
+    write_run("s0", seed=0, tokens=4096, losses=[4, 3, 2, 1])
+    write_run("s1", seed=1, tokens=4096, losses=[4, float("nan")], state="failed", why="NaN")
+    frames = read_runs(write_run.root)
+    assert frames.notes == ("s1: diverged, 2 of 2 updates in metrics.jsonl, NaN.",)
+    (cell,) = cells(frames, "q1")
+    assert cell.losses[0].tolist() == [4, 3, 2, 1]
+    assert cell.losses[1].isna().tolist() == [False, True, True, True]
+    assert frames.partial == ""
+
+
+def test_only_diverged_runs(write_run):
+    write_run(losses=[4, float("nan")], state="failed")
+    (cell,) = cells(read_runs(write_run.root), "q1")
+    assert cell.losses[0].isna().tolist() == [False, True]
+
+
+def test_precision_is_part_of_the_recipe(write_run):
+    write_run("a", seed=0)
+    write_run("b", seed=1, executor={"precision": "bfloat16-autocast"})
+    with pytest.raises(CannotAnswer, match="differ in precision"):
+        cells(read_runs(write_run.root), "q1")

@@ -1,8 +1,9 @@
-"""Every figure and table: made from runs alone, the same each time, honest about what is missing."""
+"""Every figure and table: made from runs alone, reproducible, honest about gaps."""
 
 import subprocess
 import sys
 
+import pandas as pd
 import pytest
 from matplotlib.testing.compare import compare_images
 
@@ -71,11 +72,16 @@ def test_partial_data_is_said_in_figures_and_tables(q1):
     assert "1–2 seeds" in fig.axes[0].get_title()
 
 
-def test_diverged_seeds_break_no_figure(q1):
-    log = q1 / "async-1f1b-s1" / "metrics.jsonl"
-    log.write_text(log.read_text().replace('"loss": 2', '"loss": NaN, "was": 2'))
+def test_a_diverged_method_breaks_no_figure_and_is_not_averaged(q1):
+    for folder in q1.glob("async-1f1b-*"):
+        log = (folder / "metrics.jsonl").read_text().splitlines(keepends=True)[:50]
+        log.append('{"update": 51, "tokens": 52224, "loss": NaN, "clock": "simulated"}\n')
+        (folder / "metrics.jsonl").write_text("".join(log))
+        (folder / "status.json").write_text('{"state": "failed", "why": "diverged"}')
     assert main(argv=[str(q1)]) == 0
-    assert "diverged" in (q1 / "figures" / "final_loss.csv").read_text()
+    final = pd.read_csv(q1 / "figures" / "final_loss.csv").set_index("variant").loc["async-1f1b"]
+    assert final["diverged"] == 2
+    assert pd.isna(final["final loss"])
 
 
 def test_the_picture_depends_on_the_runs(q1, tmp_path):

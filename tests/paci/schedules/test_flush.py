@@ -1,0 +1,49 @@
+"""gpipe and 1f1b-flush do, rank by rank, what PyTorch's own schedules do."""
+
+from unittest.mock import MagicMock
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.distributed.pipelining import Schedule1F1B, ScheduleGPipe
+
+from paci import simulate
+from tests.paci import toys
+
+THEIRS = {"gpipe": ScheduleGPipe, "1f1b-flush": Schedule1F1B}
+
+
+def order_in_pytorch(schedule, N: int, m: int, stage: int) -> list[str]:
+    """What PyTorch's runtime asks of a stage. (Its printed `pipeline_order` numbers the forwards
+    of the last rank from 1, but its runtime from 0.)"""
+    done = []
+    mock = MagicMock(num_stages=N, stage_index=stage, is_last=False, device="cpu")
+    for direction in ("fwd_recv", "fwd_send", "bwd_recv", "bwd_send"):
+        getattr(mock, f"get_{direction}_ops").return_value = []
+    mock.forward_one_chunk.side_effect = lambda k, *_, **__: done.append(f"{stage}F{k}")
+    mock.backward_one_chunk.side_effect = lambda k, **_: done.append(f"{stage}B{k}")
+    THEIRS[schedule](mock, m)._step_microbatches([()] * m, [{}] * m)
+    return done
+
+
+@pytest.mark.parametrize("schedule", THEIRS)
+@pytest.mark.parametrize("N", [1, 2, 3, 5, 8])
+@pytest.mark.parametrize("m", [1, 2, 5, 8, 13])
+def test_order_of_one_window(schedule, N, m):
+    if schedule == "1f1b-flush" and m < N:
+        pytest.skip("PyTorch's 1F1B refuses fewer micro-batches than stages")
+    for stage, order in enumerate(simulate(schedule, N, m, m).timeline.orders()):
+        assert list(map(str, order)) == order_in_pytorch(schedule, N, m, stage)
+
+
+@given(st.sampled_from([*THEIRS]), toys.sizes(slack=False))
+def test_the_order_is_the_same_in_every_window_and_at_any_cost(schedule, sizes):
+    N, a = sizes["stages"], sizes["accumulation"]
+    window = simulate(schedule, N, a, a).timeline.orders()
+    windows = range(0, sizes["microbatches"], a)
+    for once, order in zip(window, simulate(schedule, **sizes).timeline.orders(), strict=True):
+        assert order == [
+            action._replace(microbatch=first + action.microbatch)
+            for first in windows
+            for action in once
+        ]

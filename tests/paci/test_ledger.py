@@ -1,0 +1,64 @@
+import pytest
+import torch
+
+from paci.ledger import Ledger, Movement
+
+
+def test_drift_and_staleness_of_a_hand_made_sequence():
+    """Window 0 is micro-batches 0 and 1, window 1 is 2 and 3; their updates make versions 1, 2.
+
+    version   0  0  0  0  0  1  1  1  1
+              F0 F1 F2 B0 B1 F3 B2 B3
+    """
+    ledger = Ledger([], accumulation=2)
+    for m in (0, 1, 2):
+        ledger.forward(m)
+    ledger.backward(0)
+    ledger.backward(1)
+    ledger.version = 1
+    ledger.forward(3)
+    ledger.backward(2)
+    ledger.backward(3)
+    assert ledger.drift == {0: 3, 1: 1}  # 2 saw 0, then 1
+    assert ledger.staleness == {0: 3, 1: 1}
+    assert ledger.peak_in_flight == 3
+
+
+def test_staleness_goes_on_until_the_update():
+    """A backward that runs early (split schedules): the update of window 2 comes two later."""
+    ledger = Ledger([], accumulation=2)
+    ledger.forward(5)
+    ledger.version = 1
+    ledger.backward(5)
+    assert (ledger.drift, ledger.staleness) == ({1: 1}, {2: 1})
+
+
+def test_clear_starts_new_books_but_not_a_new_version():
+    ledger = Ledger([], accumulation=1)
+    ledger.forward(0)
+    ledger.backward(0)
+    ledger.version = 1
+    ledger.clear()
+    assert (ledger.drift, ledger.staleness, ledger.peak_in_flight) == ({}, {}, 0)
+    assert ledger.version == 1
+
+
+def test_movement_is_relative_to_all_weights_of_the_stage():
+    one, two = torch.tensor([3.0, 0.0]), torch.tensor([[4.0]])  # norm 5
+    ledger = Ledger([one, two], accumulation=1, measure_every=2)
+    for m in (0, 1):
+        ledger.forward(m)
+    one[1], two[0, 0] = 1.5, 6.0  # moved by (0, 1.5, 2): norm 2.5
+    ledger.version = 3
+    for m in (0, 1):
+        ledger.backward(m)
+    assert ledger.movements == [Movement(update=3, microbatch=0, drift=3, relative=0.5)]
+
+
+@pytest.mark.parametrize(("every", "measured"), [(0, []), (1, [0, 3, 6, 9]), (2, [0, 6])])
+def test_the_first_microbatch_of_every_so_many_windows(every, measured):
+    ledger = Ledger([torch.ones(1)], accumulation=3, measure_every=every)
+    for m in range(12):
+        ledger.forward(m)
+        ledger.backward(m)
+    assert [movement.microbatch for movement in ledger.movements] == measured

@@ -1,0 +1,240 @@
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+from torch.nn import functional as F
+
+from paci import Cost, simulate
+from paci.cost import Durations
+from paci.draws import draws_of
+from tests.paci import toys, twin
+
+SEED = 5
+
+
+def accumulated(modules, batches, accumulation, optimizer):
+    """Plain gradient accumulation on the unsplit model, with the draws of the split one."""
+    model = nn.Sequential(*modules)
+    update = optimizer(model.parameters())
+    rate, losses = update.param_groups[0]["lr"], []
+    for m, (x, target) in enumerate(batches):
+        for index, stage in enumerate(model):
+            with draws_of(SEED, index, m, x.device):
+                x = stage(x)
+        loss = toys.loss_fn(x, target)
+        (loss / accumulation).backward()
+        losses.append(loss.item())
+        if (m + 1) % accumulation == 0:
+            update.param_groups[0]["lr"] = rate * toys.warm_up(m // accumulation)
+            update.step()
+            update.zero_grad()
+    return losses, toys.weights(modules)
+
+
+@pytest.mark.parametrize("optimizer", [toys.adamw, toys.sgd])
+@pytest.mark.parametrize(
+    ("schedule", "N", "a"),
+    [
+        ("1f1b-flush", 4, 6), ("1f1b-flush", 4, 3), ("1f1b-flush", 1, 3),
+        ("gpipe", 4, 6), ("gpipe", 3, 1),
+        ("paci", 1, 3), ("async-1f1b", 1, 1),
+    ],
+)  # fmt: skip
+def test_equals_gradient_accumulation_to_the_last_bit(schedule, N, a, optimizer):
+    modules, batches = toys.stages(N, dropout=0.3), toys.batches(5 * a)
+    cost = Cost([1.0 + i for i in range(N)], transfer=0.3, jitter=0.3)
+    run = toys.pipeline(modules, schedule, a, optimizer=optimizer, cost=cost, seed=SEED)
+    losses = run.train(batches).losses
+    expected = accumulated(toys.stages(N, dropout=0.3), batches, a, optimizer)
+    assert toys.same([losses, toys.weights(modules)], [*expected])
+
+
+CASES = [  # stages, accumulation, slack, cost, dropout
+    (1, 2, 0, Cost(), 0.0),
+    (2, 1, 0, Cost(), 0.0),
+    (4, 1, 0, Cost(), 0.0),
+    (4, 2, 0, Cost(1, 1), 0.3),
+    (4, 3, 0, Cost(3, 2), 0.0),
+    (6, 4, 0, Cost(), 0.3),
+    (5, 2, 3, Cost(1, 1, transfer=1.5), 0.0),
+    (3, 4, 2, Cost(1, 1.5, transfer=0.3, jitter=0.3, update=0.2), 0.3),
+    (4, 2, 1, Cost([1, 3, 1, 2], [2, 2, 5, 1], update=1, transfer=[0, 1, 2, 0]), 0.0),
+]
+
+
+def both(case, optimizer=toys.adamw, **options):
+    """What LocalPipeline makes of a case, and what the twin makes of it."""
+    N, a, slack, cost, dropout = case
+    modules, batches = toys.stages(N, dropout), toys.batches(8 * a)
+    before = toys.weights(modules)
+    local = toys.pipeline(modules, "paci", a, slack=slack, optimizer=optimizer, cost=cost, seed=SEED)
+    run = local.train(batches)
+
+    d = Durations(cost, N, len(batches), SEED)
+    rows = twin.clock(
+        N, a, slack, len(batches), lambda kind, i, m: d.of[kind][i][m], d.update, d.transfer
+    )
+
+    def masks(stage, m):
+        with draws_of(SEED, stage, m, torch.device("cpu")):
+            return F.dropout(torch.ones(toys.ROWS, toys.WIDTH), dropout)
+
+    losses, after = twin.train(
+        rows, before, batches, a, optimizer, toys.warm_up, masks, **options
+    )
+    assert sorted(rows) == sorted(twin.Row(*row[1:]) for row in run.timeline.rows)
+    return run, [run.losses, toys.weights(modules)], [losses, after]
+
+
+@pytest.mark.parametrize("optimizer", [toys.adamw, toys.sgd])
+@pytest.mark.parametrize("case", CASES)
+def test_equals_the_twin_to_the_last_bit(case, optimizer):
+    _, ours, twins = both(case, optimizer)
+    assert toys.same(ours, twins)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_twin_can_tell_live_from_stashed_weights(case):
+    """Wherever a stage that has an input gradient to compute drifts, and only there."""
+    run, ours, twins = both(case, backward_reads="stashed")
+    drifts = any(max(drift) > 0 for drift in run.drift[1:])
+    assert toys.same(ours, twins) != drifts
+
+
+@given(toys.sizes(stages=4), st.sampled_from(["paci", "gpipe", "1f1b-flush"]))
+@settings(max_examples=15)
+def test_same_actions_as_the_simulation(sizes, schedule):
+    sizes["slack"] = sizes["slack"] if schedule == "paci" else 0
+    N, count = sizes.pop("stages"), sizes.pop("microbatches")
+    local = toys.pipeline(toys.stages(N), schedule, **sizes)
+    run = local.train(toys.batches(count))
+    simulated = simulate(schedule, N, count, **sizes)
+    assert run.timeline.rows == simulated.actions
+    assert run.seconds == simulated.makespan
+    assert run.peak_in_flight == simulated.peak_in_flight
+    assert [max(drift) for drift in run.drift] == simulated.max_drift
+    assert [drift.total() for drift in run.drift] == [count] * N
+    assert run.staleness == run.drift  # backwards are whole and in order
+
+
+def test_the_data_order_of_a_segment_goes_on_and_flushes_do_not_notice():
+    batches = toys.batches(12)
+    once, twice = (toys.stages(3, dropout=0.3) for _ in range(2))
+    whole = toys.pipeline(once, "1f1b-flush", 3)
+    parts = toys.pipeline(twice, "1f1b-flush", 3)
+    losses = whole.train(batches).losses
+    first, second = parts.train(batches[:6]), parts.train(batches[6:])
+    assert toys.same([losses, toys.weights(once)], [first.losses + second.losses, toys.weights(twice)])
+    assert parts.seconds == first.seconds + second.seconds == whole.seconds
+    assert parts.microbatch == 12
+
+
+def test_segments_of_paci_drain():
+    local = toys.pipeline(toys.stages(4), accumulation=1)
+    assert local.train(toys.batches(8)).drift[0] == {0: 1, 1: 1, 2: 1, 3: 5}
+    assert local.train(toys.batches(4)).drift[0] == {0: 1, 1: 1, 2: 1, 3: 1}
+    assert local.stages[0].ledger.version == 12
+
+
+def test_updates_are_reported_as_they_happen():
+    updates = []
+    local = toys.pipeline(toys.stages(2), accumulation=2, cost=Cost(1, 2))
+    run = local.train(toys.batches(8), updates.append)
+    assert [u.number for u in updates] == [1, 2, 3, 4]
+    assert [u.learning_rate for u in updates] == pytest.approx([0.05 / 3, 0.1 / 3, 0.05, 0.05])
+    expected = [sum(run.losses[k : k + 2]) / 2 for k in (0, 2, 4, 6)]
+    assert [u.loss for u in updates] == pytest.approx(expected)
+    ends = [s.end for s in run.timeline.rows if s.stage == 0 and s.kind == "B"]
+    assert [u.seconds for u in updates] == ends[1::2]
+
+    local.train(toys.batches(2), updates.append)
+    assert updates[-1].number == 5
+    assert updates[-1].seconds == local.seconds > run.seconds
+
+
+def test_movement_of_the_weights():
+    """With plain gradient descent and one stage after it, by hand from the weights themselves."""
+    modules, history = toys.stages(2), []
+
+    class Recorded(torch.optim.SGD):
+        def step(self, closure=None):
+            super().step(closure)
+            if self.param_groups[0]["params"][0] is modules[0][0].weight:
+                history.append(torch.cat([p.flatten() for p in modules[0].parameters()]))
+
+    with torch.no_grad():
+        history.append(torch.cat([p.flatten() for p in modules[0].parameters()]))
+    local = toys.pipeline(
+        modules, accumulation=1, optimizer=lambda p: Recorded(p, lr=0.1), measure_every=2
+    )
+    with torch.no_grad():
+        movements = local.train(toys.batches(6)).movements[0] if False else None
+    assert movements is None
+
+
+def test_training_leaves_the_outer_generator_alone():
+    state = torch.get_rng_state()
+    local = toys.pipeline(toys.stages(2, dropout=0.5))
+    local.train(toys.batches(4))
+    local.evaluate(toys.batches(2))
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_evaluation():
+    modules, batches = toys.stages(3, dropout=0.5), toys.batches(4)
+    local = toys.pipeline(modules)
+    model = nn.Sequential(*modules).eval()
+    with torch.no_grad():
+        expected = sum(toys.loss_fn(model(x), y).item() for x, y in batches) / 4
+    before = toys.weights(modules)
+    assert local.evaluate(batches) == pytest.approx(expected)
+    assert toys.same(toys.weights(modules), before)
+
+
+def test_an_iterator_of_batches_will_do():
+    local = toys.pipeline(toys.stages(2))
+    assert len(local.train(iter(toys.batches(8))).losses) == 8
+
+
+def wide(rows, width):
+    return [(torch.ones(rows, width), torch.ones(rows, toys.WIDTH))] * 4
+
+
+@pytest.mark.parametrize(
+    ("batches", "message"),
+    [
+        ([], "whole windows of 4, not 0"),
+        (toys.batches(6), "whole windows of 4, not 6"),
+        (wide(3, 7), r"stage 0 cannot take its input of shape \(3, 7\) \(target: \(3, 4\)\)"),
+        ([(torch.ones(3, 4), torch.ones(2, 5))] * 4, r"stage 1 cannot .* \(target: \(2, 5\)\)"),
+    ],
+)
+def test_what_does_not_fit_is_refused_before_any_work(batches, message):
+    modules = toys.stages(2)
+    before, local = toys.weights(modules), toys.pipeline(modules)
+    with pytest.raises(ValueError, match=message):
+        local.train(batches)
+    assert toys.same(toys.weights(modules), before)
+    assert len(local.train(toys.batches(4)).losses) == 4
+
+
+def test_stages_that_do_not_fit_together():
+    local = toys.pipeline([toys.layer(), nn.Linear(5, 4)])
+    with pytest.raises(ValueError, match=r"stage 1 cannot take its input of shape \(3, 4\)"):
+        local.train(toys.batches(4))
+
+
+def test_a_loss_is_one_number():
+    local = toys.pipeline(toys.stages(2), loss_fn=lambda output, target: output - target)
+    with pytest.raises(ValueError, match=r"loss_fn must give one number, not a shape of \(3, 4\)"):
+        local.train(toys.batches(4))
+
+
+def test_cost_tables_and_weights_are_checked_at_once():
+    with pytest.raises(ValueError, match="cost.forward must be .* the 2 stages, not 3"):
+        toys.pipeline(toys.stages(2), cost=Cost(forward=[1, 2, 3]))
+    with pytest.raises(ValueError, match="unknown weights 'stale'"):
+        toys.pipeline(toys.stages(2), weights="stale")
+    with pytest.raises(ValueError, match="stages must be a whole number of at least 1, not 0"):
+        toys.pipeline([])

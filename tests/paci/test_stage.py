@@ -1,0 +1,115 @@
+import pytest
+import torch
+from torch import nn
+
+from paci.stage import Stage
+from tests.paci import toys
+
+
+def stage(index=1, stages=2, accumulation=2, optimizer=toys.sgd, **options):
+    (module,) = toys.stages(1)
+    return Stage(index, stages, module, accumulation, optimizer, loss_fn=toys.loss_fn, **options)
+
+
+def test_a_window_is_one_step_on_the_mean_of_its_losses():
+    last = stage(accumulation=3)
+    module, batches = *toys.stages(1), toys.batches(3)
+    mean = torch.stack([toys.loss_fn(module(x), y) for x, y in batches]).mean()
+    mean.backward()
+    toys.sgd(module.parameters()).step()
+
+    losses = [last.forward(m, *batch) for m, batch in enumerate(batches)]
+    for m in range(3):
+        assert last.ledger.version == 0
+        last.backward(m)
+    assert last.ledger.version == 1
+    assert torch.stack(losses).mean() == mean
+    for ours, theirs in zip(last.module.parameters(), module.parameters(), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-7)
+        assert ours.grad is None
+
+
+def test_gradients_pass_on_unscaled_in_the_middle():
+    middle, ((x, g),) = stage(0, 2), toys.batches(1)
+    output = middle.forward(0, x)
+    assert not output.requires_grad
+    assert middle.backward(0, g) is None
+    middle, (module,) = stage(1, 3), toys.stages(1)
+    middle.forward(0, x)
+    x.requires_grad_()
+    (expected,) = torch.autograd.grad(module(x), x, g)
+    assert torch.equal(middle.backward(0, g), expected)
+
+
+def test_an_update_in_between_changes_what_the_backward_reads():
+    """The input gradient is that of the new weights, the weight gradient that of the old input."""
+    linear = nn.Linear(4, 4, bias=False)
+    middle = Stage(1, 3, linear, 1, lambda p: torch.optim.SGD(p, lr=1.0))
+    (x0, g0), (x1, g1) = toys.batches(2)
+    old = linear.weight.detach().clone()
+    middle.forward(0, x0)
+    output = middle.forward(1, x1)
+    middle.backward(0, g0)
+    new = old - g0.T @ x0
+    assert torch.equal(output, x1 @ old.T)
+    torch.testing.assert_close(middle.backward(1, g1), g1 @ new)
+    torch.testing.assert_close(linear.weight.detach(), new - g1.T @ x1)
+    assert middle.ledger.drift == {0: 1, 1: 1}
+
+
+def test_the_learning_rate_follows_the_stages_own_version():
+    last, batches = stage(accumulation=1, lr_lambda=lambda version: 1 / (1 + version)), toys.batches(3)
+    rates = []
+    for m, batch in enumerate(batches):
+        rates.append(last.learning_rate)
+        last.forward(m, *batch)
+        last.backward(m)
+    assert rates == pytest.approx([0.1, 0.1 / 2, 0.1 / 3])
+    last.at_version(9)
+    assert last.learning_rate == pytest.approx(0.1 / 10)
+
+
+def test_each_parameter_group_keeps_its_own_rate():
+    def optimizer(parameters):
+        weight, bias = parameters
+        return torch.optim.SGD([{"params": [weight], "lr": 0.1}, {"params": [bias], "lr": 0.01}])
+
+    last = stage(optimizer=optimizer, lr_lambda=lambda version: 0.5**version)
+    last.at_version(2)
+    assert [g["lr"] for g in last.optimizer.param_groups] == pytest.approx([0.025, 0.0025])
+
+
+def test_dropout_depends_on_seed_stage_and_microbatch_only():
+    def output(seed, index, m, before=()):
+        (module,) = toys.stages(1, dropout=0.5)
+        one = Stage(index, 9, module, 1, toys.sgd, seed=seed)
+        x = torch.ones(50, toys.WIDTH)
+        for other in before:
+            one.forward(other, x)
+        return one.forward(m, x)
+
+    assert torch.equal(output(0, 1, 5), output(0, 1, 5, before=(7, 3)))
+    for other in ((1, 1, 5), (0, 2, 5), (0, 1, 6)):
+        assert not torch.equal(output(0, 1, 5), output(*other))
+
+
+def test_evaluation_leaves_no_trace():
+    (module,) = toys.stages(1, dropout=0.5)
+    one, ((x, y),) = Stage(0, 1, module, 1, toys.sgd, loss_fn=toys.loss_fn), toys.batches(1)
+    state = torch.get_rng_state()
+    loss = one.evaluate(x, y)
+    assert loss == one.evaluate(x, y)
+    assert not loss.requires_grad
+    assert one.module.training
+    assert one.saved.now.activations == one.ledger.peak_in_flight == 0
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_a_stage_has_something_to_train():
+    with pytest.raises(ValueError, match="stage 3 has no parameters to train"):
+        Stage(3, 4, nn.Tanh(), 1, toys.sgd)
+
+
+def test_unknown_weights():
+    with pytest.raises(ValueError, match="unknown weights 'frozen'"):
+        stage(weights="frozen")
