@@ -22,7 +22,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from experiments.environment import describe_environment
 
-ELSEWHERE = ("runs", "cluster", "seeds", "batches", "grid")
+ELSEWHERE = ("runs", "cluster", "retry", "seeds", "batches", "grid")
 """Keys that say where and beside what a run happens, not what it computes."""
 
 

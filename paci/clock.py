@@ -123,8 +123,8 @@ def play(schedule: Schedule, microbatches: int, durations: Durations) -> Iterato
 
 def whole_windows(microbatches: int, accumulation: int) -> None:
     """Raise ValueError unless `microbatches` is a positive whole number of windows."""
-    if microbatches < 1 or microbatches % accumulation:
+    whole = isinstance(microbatches, int) and not isinstance(microbatches, bool)
+    if not whole or microbatches < 1 or microbatches % accumulation:
         raise ValueError(
-            f"micro-batches must come in whole windows of {accumulation}, "
-            f"not {microbatches} of them"
+            f"micro-batches must come in whole windows of {accumulation}, not {microbatches!r}"
         )

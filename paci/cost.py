@@ -52,7 +52,7 @@ class Durations:
     `of[kind][stage][m]`, `update[stage]` and `transfer[stage]` are times. All are rounded to one
     binary grid, 2^-34 of the longest: their sums are then exact in floating point (to half a
     million of the longest), whichever way they are added up, and two things that happen at the
-    same time on paper do so on this clock.
+    same time on paper do so on this clock. No action is shorter than one tick of the grid.
     """
 
     def __init__(self, cost: Cost, stages: int, microbatches: int, seed: int = 0, first: int = 0):
@@ -80,10 +80,10 @@ class Durations:
         def draw(kind: str, stage: int, time: float) -> list[float]:
             key = (seed, stage, KINDS.index(kind))
             jitter = numpy.random.default_rng(key).uniform(-1, 1, first + microbatches)[first:]
-            return (numpy.rint(time * (1 + cost.jitter * jitter) / tick) * tick).tolist()
+            return (numpy.rint(time * (1 + cost.jitter * jitter) / tick).clip(1) * tick).tolist()
 
         def constant(kind: str, stage: int, time: float) -> list[float]:
-            return [round(time / tick) * tick] * microbatches
+            return [max(1, round(time / tick)) * tick] * microbatches
 
         of_kind = {
             FORWARD: forward,

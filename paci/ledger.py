@@ -1,9 +1,12 @@
 """The books of one stage's weight versions: how old is what a micro-batch meets?
 
-    version       0 . . . 1 . . . 2 . . . 3        (updates of this stage)
-    micro-batch 5     F─────────────B     ▲
-                      └─ drift Δ: 1 ┘     │
-                      └─ staleness: 2 ────┘        (updates between F and the one using its gradient)
+    version         0 ─────── 1 ─────── 2 ─────── 3      (updates of this stage)
+    micro-batch 5        F ───────────────── B    ▲
+                         └── drift Δ = 2 ────┘    │ its gradient becomes part of update 3,
+                         └── staleness = 2 ───────┘ which changes version 2 into 3
+
+The two are the same where a backward sees live weights; where it sees those of its forward, drift
+is 0 and staleness stays.
 """
 
 from collections import Counter

@@ -123,7 +123,8 @@ class LocalPipeline:
         """
         batches = batches if isinstance(batches, Sequence) else list(batches)
         whole_windows(len(batches), self.accumulation)
-        self._try(*batches[0])
+        for batch in {(x.shape, y.shape): (x, y) for x, y in batches}.values():
+            self._try(*batch)
         for stage in self.stages:
             stage.ledger.clear()
             stage.saved.clear()

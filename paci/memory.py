@@ -7,7 +7,7 @@ in flight holds the weights of its forward, and the stage no longer holds one ve
 """
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 
 import torch
@@ -25,64 +25,65 @@ class Held:
 class SavedTensors:
     """Counts the bytes that the micro-batches in flight keep for their backwards.
 
-    Storages are counted once a micro-batch. PyTorch does not check versions of tensors that pass
-    through hooks, so `saving` does: an activation changed in place is still an error.
+    What a forward saves depends on the shape of its input, so one micro-batch of each shape is
+    weighed, through autograd's hooks, and all of that shape weigh the same. Hooks cost time and
+    switch PyTorch's own check for changed tensors off; the other micro-batches are spared both.
     """
 
     def __init__(self, parameters: Iterable[torch.Tensor]):
         self.parameters = list(parameters)
+        self._in_flight: dict[int, Held] = {}
+        self._now = Held()
         self.clear()
-        self._of: dict[int, Held] = {}
 
     def clear(self) -> None:
-        """Start new peaks."""
+        """Weigh anew and start new peaks."""
         self.peak = Held()
+        self._of_shape: dict[torch.Size, Held] = {}
 
-    @property
-    def now(self) -> Held:
-        held = self._of.values()
-        return Held(sum(h.activations for h in held), sum(h.copies for h in held))
-
-    @contextmanager
-    def saving(self, microbatch: int) -> Iterator[None]:
-        """Count what autograd saves inside as held by `microbatch` until `release`."""
-        live = {parameter.untyped_storage().data_ptr() for parameter in self.parameters}
-        shapes = {tuple(parameter.shape) for parameter in self.parameters}
-        seen: set[int] = set()
-        held = self._of[microbatch] = Held()
-
-        def pack(tensor: torch.Tensor):
-            storage = tensor.untyped_storage()
-            address = storage.data_ptr()
-            if address not in live and address not in seen:
-                seen.add(address)
-                shape = tuple(tensor.shape)
-                if (shape in shapes or shape[::-1] in shapes) and self._copies_parameter(tensor):
-                    held.copies += storage.nbytes()
-                else:
-                    held.activations += storage.nbytes()
-            return tensor, tensor._version
-
-        def unpack(packed):
-            tensor, version = packed
-            if tensor._version != version:
-                raise RuntimeError(
-                    f"a tensor of shape {tuple(tensor.shape)} that the backward of micro-batch "
-                    f"{microbatch} needs was changed in place after its forward"
-                )
-            return tensor
-
-        with saved_tensors_hooks(pack, unpack):
-            yield
-        now = self.now
-        self.peak.activations = max(self.peak.activations, now.activations)
-        self.peak.copies = max(self.peak.copies, now.copies)
+    def saving(self, microbatch: int, input: torch.Tensor) -> AbstractContextManager:
+        """What autograd saves inside is held by `microbatch`, whose input it is, until `release`."""
+        if input.shape in self._of_shape:
+            self._hold(microbatch, self._of_shape[input.shape])
+            return nullcontext()
+        return self._weighing(microbatch, input.shape)
 
     def release(self, microbatch: int) -> None:
         """The backward of `microbatch` is done, and what it needed is gone."""
-        del self._of[microbatch]
+        held = self._in_flight.pop(microbatch)
+        self._now.activations -= held.activations
+        self._now.copies -= held.copies
 
-    def _copies_parameter(self, tensor: torch.Tensor) -> bool:
+    def _hold(self, microbatch: int, held: Held) -> None:
+        self._in_flight[microbatch] = held
+        self._now.activations += held.activations
+        self._now.copies += held.copies
+        self.peak.activations = max(self.peak.activations, self._now.activations)
+        self.peak.copies = max(self.peak.copies, self._now.copies)
+
+    @contextmanager
+    def _weighing(self, microbatch: int, shape: torch.Size) -> Iterator[None]:
+        """Count each storage that autograd saves inside, once, unless it is a parameter's."""
+        held = Held()
+        known = {parameter.untyped_storage().data_ptr() for parameter in self.parameters}
+        dtypes = {parameter.dtype for parameter in self.parameters}
+
+        def weigh(tensor: torch.Tensor) -> torch.Tensor:
+            storage = tensor.untyped_storage()
+            if storage.data_ptr() not in known:
+                known.add(storage.data_ptr())
+                if tensor.dtype not in dtypes and self._is_cast_parameter(tensor):
+                    held.copies += storage.nbytes()
+                else:
+                    held.activations += storage.nbytes()
+            return tensor
+
+        with saved_tensors_hooks(weigh, lambda tensor: tensor):
+            yield
+        self._of_shape[shape] = held
+        self._hold(microbatch, held)
+
+    def _is_cast_parameter(self, tensor: torch.Tensor) -> bool:
         return any(
             same.shape == parameter.shape and torch.equal(same, parameter.to(tensor.dtype))
             for parameter in self.parameters

@@ -3,7 +3,7 @@
 from functools import cached_property
 
 from paci.actions import BACKWARD, FORWARD, INPUT_GRADIENT, WEIGHT_GRADIENT
-from paci.clock import Step, play
+from paci.clock import Step, play, whole_windows
 from paci.cost import Cost, Durations
 from paci.schedules import Schedule, build
 from paci.timeline import Timeline
@@ -29,6 +29,7 @@ def simulate(
     0.5333333333333333
     """
     rule = build(schedule, stages, accumulation, slack, **options)
+    whole_windows(microbatches, rule.accumulation)
     durations = Durations(cost or Cost(), rule.stages, microbatches, seed)
     return Simulation(rule, list(play(rule, microbatches, durations)))
 

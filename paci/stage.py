@@ -79,7 +79,7 @@ class Stage:
         self.ledger.forward(microbatch)
         with (
             draws_of(self.seed, self.index, microbatch, self.device),
-            self.saved.saving(microbatch),
+            self.saved.saving(microbatch, input),
         ):
             output = self.module(input)
             if self.is_last:
@@ -111,11 +111,13 @@ class Stage:
     @torch.no_grad()
     def evaluate(self, input: torch.Tensor, target: torch.Tensor | None = None) -> torch.Tensor:
         """The output (at the last stage the loss) in evaluation mode, leaving no trace."""
+        modes = [(module, module.training) for module in self.module.modules()]
         self.module.eval()
         output = self.module(input.to(self.device))
         if self.is_last:
             output = self.loss_fn(output, target.to(self.device))
-        self.module.train()
+        for module, training in modes:
+            module.training = training
         return output
 
     @property

@@ -25,6 +25,7 @@ class Live:
     def update(self, step: Callable[[], None]) -> None:
         with torch.autograd._unsafe_preserve_version_counter(self.parameters):
             step()
+        torch.clear_autocast_cache()  # of casts that the caller's autocast made of the old weights
 
 
 WEIGHTS = {policy.name: policy for policy in (Live,)}

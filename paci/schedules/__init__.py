@@ -27,6 +27,8 @@ def build(
     if isinstance(schedule, Schedule):
         if schedule.stages != stages:
             raise ValueError(f"the schedule is for {schedule.stages} stages, not for {stages}")
+        if accumulation is not None or slack or options:
+            raise ValueError("a schedule that is built already takes no accumulation or options")
         return schedule
     if schedule not in SCHEDULES:
         raise ValueError(f"unknown schedule {schedule!r}: choose from {', '.join(SCHEDULES)}")

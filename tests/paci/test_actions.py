@@ -5,9 +5,7 @@ from torch.distributed.pipelining.schedules import _Action
 
 from paci.actions import KINDS, Action, read_orders, write_orders
 
-actions = st.builds(
-    Action, st.integers(0, 10**4), st.sampled_from(KINDS), st.integers(0, 10**6)
-)
+actions = st.builds(Action, st.integers(0, 10**4), st.sampled_from(KINDS), st.integers(0, 10**6))
 
 
 @given(actions)
@@ -22,9 +20,11 @@ def test_notation():
     assert str(Action(stage=12, kind="W", microbatch=3)) == "12W3"
 
 
-@pytest.mark.parametrize("text", ["", "F0", "2F", "2X0", "2f0", "-1F0", "2F0.5", "2F0,2B0", "2 F 0"])
+@pytest.mark.parametrize(
+    "text", ["", "F0", "2F", "2X0", "2f0", "-1F0", "2F0.5", "2F0,2B0", "2 F 0"]
+)
 def test_anything_else_is_refused(text):
-    with pytest.raises(ValueError, match="not an action: write stage, kind .* like 2F0"):
+    with pytest.raises(ValueError, match=r"not an action: write stage, kind .* like 2F0"):
         Action.parse(text)
 
 

@@ -48,7 +48,7 @@ def test_the_weight_gradient_is_a_part_of_the_backward():
     assert (halves["I"], halves["W"]) == ([[1.5], [2.5]], [[1.5], [2.5]])
     parts = Durations(Cost(backward=3, weight=1), 2, 1).of
     assert (parts["I"], parts["W"], parts["B"]) == ([[2], [2]], [[1], [1]], [[3], [3]])
-    with pytest.raises(ValueError, match="a part of cost.backward: 2.0 is not below 2.0 at stage"):
+    with pytest.raises(ValueError, match=r"a part of cost.backward: 2.0 is not below 2.0 at stage"):
         Durations(Cost(weight=2), 1, 1)
 
 

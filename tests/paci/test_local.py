@@ -68,7 +68,9 @@ def both(case, optimizer=toys.adamw, **options):
     N, a, slack, cost, dropout = case
     modules, batches = toys.stages(N, dropout), toys.batches(8 * a)
     before = toys.weights(modules)
-    local = toys.pipeline(modules, "paci", a, slack=slack, optimizer=optimizer, cost=cost, seed=SEED)
+    local = toys.pipeline(
+        modules, "paci", a, slack=slack, optimizer=optimizer, cost=cost, seed=SEED
+    )
     run = local.train(batches)
 
     d = Durations(cost, N, len(batches), SEED)
@@ -80,9 +82,7 @@ def both(case, optimizer=toys.adamw, **options):
         with draws_of(SEED, stage, m, torch.device("cpu")):
             return F.dropout(torch.ones(toys.ROWS, toys.WIDTH), dropout)
 
-    losses, after = twin.train(
-        rows, before, batches, a, optimizer, toys.warm_up, masks, **options
-    )
+    losses, after = twin.train(rows, before, batches, a, optimizer, toys.warm_up, masks, **options)
     assert sorted(rows) == sorted(twin.Row(*row[1:]) for row in run.timeline.rows)
     return run, [run.losses, toys.weights(modules)], [losses, after]
 
@@ -118,14 +118,17 @@ def test_same_actions_as_the_simulation(sizes, schedule):
     assert run.staleness == run.drift  # backwards are whole and in order
 
 
-def test_the_data_order_of_a_segment_goes_on_and_flushes_do_not_notice():
-    batches = toys.batches(12)
+def test_a_flush_may_be_trained_in_segments():
+    """Draws of dropout and of jitter go on where they were."""
+    batches, cost = toys.batches(12), Cost(jitter=0.3)
     once, twice = (toys.stages(3, dropout=0.3) for _ in range(2))
-    whole = toys.pipeline(once, "1f1b-flush", 3)
-    parts = toys.pipeline(twice, "1f1b-flush", 3)
+    whole = toys.pipeline(once, "1f1b-flush", 3, cost=cost)
+    parts = toys.pipeline(twice, "1f1b-flush", 3, cost=cost)
     losses = whole.train(batches).losses
     first, second = parts.train(batches[:6]), parts.train(batches[6:])
-    assert toys.same([losses, toys.weights(once)], [first.losses + second.losses, toys.weights(twice)])
+    assert toys.same(
+        [losses, toys.weights(once)], [first.losses + second.losses, toys.weights(twice)]
+    )
     assert parts.seconds == first.seconds + second.seconds == whole.seconds
     assert parts.microbatch == 12
 
@@ -153,24 +156,35 @@ def test_updates_are_reported_as_they_happen():
     assert updates[-1].seconds == local.seconds > run.seconds
 
 
-def test_movement_of_the_weights():
-    """With plain gradient descent and one stage after it, by hand from the weights themselves."""
-    modules, history = toys.stages(2), []
+def test_movement_is_that_of_the_weights_between_forward_and_backward():
+    """Two stages, a = 1: at the first, one update lies between forward and backward, but for 0."""
+    modules = toys.stages(2)
+    local = toys.pipeline(modules, accumulation=1, measure_every=2)
 
-    class Recorded(torch.optim.SGD):
-        def step(self, closure=None):
-            super().step(closure)
-            if self.param_groups[0]["params"][0] is modules[0][0].weight:
-                history.append(torch.cat([p.flatten() for p in modules[0].parameters()]))
+    def flat():
+        return torch.cat([p.flatten() for p in toys.weights(modules)[0]])
 
-    with torch.no_grad():
-        history.append(torch.cat([p.flatten() for p in modules[0].parameters()]))
-    local = toys.pipeline(
-        modules, accumulation=1, optimizer=lambda p: Recorded(p, lr=0.1), measure_every=2
-    )
-    with torch.no_grad():
-        movements = local.train(toys.batches(6)).movements[0] if False else None
-    assert movements is None
+    history = [flat()]
+    run = local.train(toys.batches(6), lambda update: history.append(flat()))
+    first, last = run.movements
+    assert [(m.update, m.microbatch, m.drift) for m in first] == [(0, 0, 0), (2, 2, 1), (4, 4, 1)]
+    for m in first:
+        now, then = history[m.update], history[m.update - m.drift]
+        assert m.relative == pytest.approx((now - then).norm() / then.norm())
+    assert first[1].relative > 0.01
+    assert [m.relative for m in last] == [0, 0, 0]
+
+
+def test_autocast_around_training_sees_the_new_weights():
+    def train(modules):
+        local = toys.pipeline(
+            modules, loss_fn=lambda output, target: toys.loss_fn(output.float(), target)
+        )
+        return local.train(toys.batches(16)).losses
+
+    inside = train([toys.Autocast(*stage) for stage in toys.stages(3)])
+    with torch.autocast("cpu", torch.bfloat16):
+        assert train(toys.stages(3)) == inside
 
 
 def test_training_leaves_the_outer_generator_alone():
@@ -201,6 +215,7 @@ def wide(rows, width):
     return [(torch.ones(rows, width), torch.ones(rows, toys.WIDTH))] * 4
 
 
+@pytest.mark.filterwarnings("ignore:Using a target size")
 @pytest.mark.parametrize(
     ("batches", "message"),
     [
@@ -219,6 +234,15 @@ def test_what_does_not_fit_is_refused_before_any_work(batches, message):
     assert len(local.train(toys.batches(4)).losses) == 4
 
 
+def test_a_later_microbatch_that_does_not_fit_is_refused_before_any_work():
+    modules, batches = toys.stages(2), toys.batches(8)
+    before, local = toys.weights(modules), toys.pipeline(modules)
+    batches[6] = (torch.ones(3, 7), batches[6][1])
+    with pytest.raises(ValueError, match=r"stage 0 cannot take its input of shape \(3, 7\)"):
+        local.train(batches)
+    assert toys.same(toys.weights(modules), before)
+
+
 def test_stages_that_do_not_fit_together():
     local = toys.pipeline([toys.layer(), nn.Linear(5, 4)])
     with pytest.raises(ValueError, match=r"stage 1 cannot take its input of shape \(3, 4\)"):
@@ -232,7 +256,7 @@ def test_a_loss_is_one_number():
 
 
 def test_cost_tables_and_weights_are_checked_at_once():
-    with pytest.raises(ValueError, match="cost.forward must be .* the 2 stages, not 3"):
+    with pytest.raises(ValueError, match=r"cost.forward must be .* the 2 stages, not 3"):
         toys.pipeline(toys.stages(2), cost=Cost(forward=[1, 2, 3]))
     with pytest.raises(ValueError, match="unknown weights 'stale'"):
         toys.pipeline(toys.stages(2), weights="stale")

@@ -58,9 +58,8 @@ def test_an_update_in_between_changes_what_the_backward_reads():
 
 
 def test_the_learning_rate_follows_the_stages_own_version():
-    last, batches = stage(accumulation=1, lr_lambda=lambda version: 1 / (1 + version)), toys.batches(3)
-    rates = []
-    for m, batch in enumerate(batches):
+    last, rates = stage(accumulation=1, lr_lambda=lambda version: 1 / (1 + version)), []
+    for m, batch in enumerate(toys.batches(3)):
         rates.append(last.learning_rate)
         last.forward(m, *batch)
         last.backward(m)
@@ -101,7 +100,7 @@ def test_evaluation_leaves_no_trace():
     assert loss == one.evaluate(x, y)
     assert not loss.requires_grad
     assert one.module.training
-    assert one.saved.now.activations == one.ledger.peak_in_flight == 0
+    assert one.saved.peak.activations == one.ledger.peak_in_flight == 0
     assert torch.equal(torch.get_rng_state(), state)
 
 

@@ -35,8 +35,9 @@ def test_live_weights_are_the_only_copy():
 
 
 @pytest.mark.parametrize(
-    "ask", [lambda: theory.activation_units("nonesuch", 4, 0, 4), lambda: theory.parameter_units("")]
+    "ask",
+    [lambda: theory.activation_units("nonesuch", 4, 0, 4), lambda: theory.parameter_units("")],
 )
 def test_no_closed_form(ask):
-    with pytest.raises(ValueError, match="no closed form for the .* memory of"):
+    with pytest.raises(ValueError, match=r"no closed form for the .* memory of"):
         ask()

@@ -22,11 +22,32 @@ def stages(count: int, dropout: float = 0.0) -> list[nn.Module]:
         return [layer(dropout) for _ in range(count)]
 
 
+class Autocast(nn.Sequential):
+    def forward(self, x):
+        with torch.autocast("cpu", torch.bfloat16):
+            return super().forward(x)
+
+
+class Layers(nn.ModuleDict):
+    """The layers of one stage, by their numbers in the whole model."""
+
+    def forward(self, x):
+        for layer in self.values():
+            x = layer(x)
+        return x
+
+
+def cut(layers: list[nn.Module], into: int) -> list[nn.Module]:
+    """Stages of equally many layers."""
+    each = len(layers) // into
+    return [
+        Layers({str(n): layers[n] for n in range(each * i, each * (i + 1))}) for i in range(into)
+    ]
+
+
 def batches(count: int) -> list[tuple[torch.Tensor, torch.Tensor]]:
     generator = torch.Generator().manual_seed(2)
-    return [
-        tuple(torch.randn(2, ROWS, WIDTH, generator=generator).unbind()) for _ in range(count)
-    ]
+    return [tuple(torch.randn(2, ROWS, WIDTH, generator=generator).unbind()) for _ in range(count)]
 
 
 def adamw(parameters) -> torch.optim.Optimizer:

@@ -40,7 +40,9 @@ def clock(N, a, slack, microbatches, duration, update, transfer) -> list[Row]:
         for i in reversed(range(N)):
             if free[i] > now:
                 continue
-            gradient_is_here = len(gradients[i]) > backwards[i] and gradients[i][backwards[i]] <= now
+            gradient_is_here = (
+                len(gradients[i]) > backwards[i] and gradients[i][backwards[i]] <= now
+            )
             input_is_here = len(inputs[i]) > forwards[i] and inputs[i][forwards[i]] <= now
             limit = N - i if i == N - 1 else N - i + slack
             version = backwards[i] // a

@@ -1,0 +1,104 @@
+"""Run an experiment's grid: python -m experiments.sweep experiment=q1 [scale=laptop] [runs=DIR] ...
+
+Each run is a folder of its own. Finished ones are skipped, interrupted ones go on, failed ones
+are tried again with retry=true. Whatever else is set holds for every run of the grid.
+"""
+
+import json
+import traceback
+from pathlib import Path
+
+from omegaconf import DictConfig, OmegaConf
+from tqdm import tqdm
+
+from experiments import data
+from experiments.cli import arguments, user_errors
+from experiments.config import grid, run_name, updates
+from experiments.dispatch import dispatch
+from experiments.runfolder import RunFolder
+
+RESULTS = ("completed", "failed", "out-of-memory")
+"""States that are not gone on from; the others are."""
+
+
+def main() -> None:
+    with user_errors():
+        configs = grid(arguments(__doc__))
+        folders = [RunFolder(Path(c.runs) / run_name(c), c) for c in configs]
+        for folder in folders:
+            folder.check_config()
+        data.prepare(configs[0].data)
+    try:
+        sweep(folders)
+    except KeyboardInterrupt:
+        print("interrupted: what was computed is kept; the same command goes on from there")
+        raise SystemExit(130) from None
+    raise SystemExit(0 if all(has_result(folder) for folder in folders) else 1)
+
+
+def sweep(folders: list[RunFolder]) -> None:
+    """Do what is to be done, with a bar over all updates and a line for each run as it ends."""
+    config = folders[0].config
+    todo = {
+        str(folder.path): folder
+        for folder in folders
+        if folder.status().get("state") not in (RESULTS if not config.retry else ["completed"])
+    }
+    with tqdm(total=sum(updates(f.config) for f in folders), unit="update", disable=None) as bar:
+        for folder in folders:
+            if str(folder.path) not in todo:
+                tqdm.write(f"{summary(folder)}  (from before)")
+        jobs = [OmegaConf.to_container(folder.config) for folder in todo.values()]
+        for ended in dispatch(run, jobs, config.cluster, Path(config.runs) / ".jobs"):
+            bar.n = sum(folder.status().get("update", 0) for folder in folders)
+            bar.refresh()
+            if ended is not None:
+                job_config, job = ended
+                folder = todo[str(Path(job_config["runs"]) / run_name(DictConfig(job_config)))]
+                tqdm.write(summary(folder, log=job.paths.stdout))
+
+
+def run(config: dict) -> dict:
+    """One run of the grid, in its own process: its status. Whatever goes wrong is in there."""
+    from experiments.train import Training, train  # loads torch, which the sweep itself never needs
+
+    try:
+        return train(Training(DictConfig(config)))
+    except Exception as error:
+        traceback.print_exc()
+        return {"state": "failed", "why": str(error)}
+
+
+def summary(folder: RunFolder, log: Path | None = None) -> str:
+    """One line: what became of a run, and its last losses."""
+    status = folder.status()
+    state = status.get("state", "not started")
+    line = f"{folder.path.name:<28} {state}"
+    if state == "running":  # its process is gone, or this would not be asked
+        line += f" when its process ended, at update {status['update']}"
+    if status.get("why"):
+        line += f": {status['why']}"
+    if state == "completed":
+        line += "".join(f"  {name} {value:.3f}" for name, value in last_values(folder).items())
+    elif log is not None:
+        line += f"  (log: {log})"
+    return line
+
+
+def last_values(folder: RunFolder) -> dict[str, float]:
+    values = {}
+    for line in (folder.path / "metrics.jsonl").read_text().splitlines():
+        values |= {k: v for k, v in json.loads(line).items() if k in ("loss", "perplexity")}
+    return values
+
+
+def has_result(folder: RunFolder) -> bool:
+    """Whether the run ended in something the paper's questions count: also out of memory, also a
+    loss that diverged."""
+    status = folder.status()
+    diverged = (status.get("why") or "").startswith("diverged")
+    return status.get("state") in ("completed", "out-of-memory") or diverged
+
+
+if __name__ == "__main__":
+    main()
