@@ -1,13 +1,48 @@
-# Every target that needs the environment makes it first; `make help` lists them.
-PYTHON ?= python3
-SCALE  ?= laptop
+# Every target that needs the environment makes it first; `make help` lists the targets.
+#   SCALE    smoke (seconds), laptop (minutes, the default) or paper (GPUs)
+#   CLUSTER  where runs happen: local (the default) or inline
+#   RUNS     the folder of run folders
+PYTHON  ?= python3
+SCALE   ?= laptop
 CLUSTER ?= local
-RUNS   ?= runs/$(1)-$(SCALE)
-BIN    := .venv/bin
-ENV    := .venv/.installed
+RUNS    ?= runs/q1-$(SCALE)
+
+BIN := .venv/bin
+ENV := .venv/.installed
 
 .DEFAULT_GOAL := help
 .PHONY: help install test lint format bench reproduce-q1 figures clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+$(ENV): pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --editable '.[dev]' --constraint constraints.txt
+	@touch $@
+
+install: $(ENV)  ## make the environment, .venv
+
+reproduce-q1: $(ENV)  ## Q1, stability: train the grid, then draw its table and figures
+	$(BIN)/python -m experiments.sweep experiment=q1 scale=$(SCALE) cluster=$(CLUSTER) runs=$(RUNS)
+	$(BIN)/python -m paper_figures $(RUNS)
+
+figures: $(ENV)  ## every table and figure that the logs in RUNS allow
+	$(BIN)/python -m paper_figures $(RUNS)
+
+bench: $(ENV)  ## measure the runtime, side by side with its yardsticks, into runs/bench.json
+	$(BIN)/python -m benchmarks
+
+test: $(ENV)  ## run the tests
+	$(BIN)/python -m pytest -n 2 -q -m "not stress and not slurm"
+
+lint: $(ENV)  ## check style
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: $(ENV)  ## mend style
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:  ## remove the environment and caches; runs and data stay
+	rm -rf .venv .pytest_cache .ruff_cache .hypothesis *.egg-info

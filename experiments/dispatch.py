@@ -1,7 +1,7 @@
 """Where runs happen: one interface over submitit's executors.
 
-    cluster=inline   one after the other, in this process (submitit's debug executor)
-    cluster=local    as many at a time as fit, each in a process of its own
+cluster=inline   one after the other, in this process (submitit's debug executor)
+cluster=local    as many at a time as fit, each in a process of its own
 """
 
 import os

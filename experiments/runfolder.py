@@ -45,7 +45,8 @@ class RunFolder:
             with FileLock(self.path / ".lock", timeout=0):
                 if not (self.path / "config.yaml").exists():
                     replace(self.path / "config.yaml", OmegaConf.to_yaml(_own(self.config)))
-                replace(self.path / "environment.json", json.dumps(describe_environment(), indent=1))
+                environment = json.dumps(describe_environment(), indent=1)
+                replace(self.path / "environment.json", environment)
                 yield
         except Timeout:
             raise ValueError(f"{self.path} is held by another process that runs it") from None
@@ -58,8 +59,10 @@ class RunFolder:
         try:
             held = OmegaConf.load(file)
         except Exception as error:
-            raise ValueError(f"{file} cannot be read ({type(error).__name__}): remove the folder "
-                             "or choose another with runs=...") from error
+            raise ValueError(
+                f"{file} cannot be read ({type(error).__name__}): remove the folder "
+                "or choose another with runs=..."
+            ) from error
         wanted = _own(self.config)
         if held != wanted:
             there, here = _flat(held), _flat(wanted)

@@ -133,9 +133,7 @@ class Training:
             bar.update()
 
         name = self.folder.path.name
-        with tqdm(
-            total=self.updates, initial=done, desc=name, unit="update", disable=None
-        ) as bar:
+        with tqdm(total=self.updates, initial=done, desc=name, unit="update", disable=None) as bar:
             yield on_update
 
     def line(self, update: Update) -> dict:

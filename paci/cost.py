@@ -32,16 +32,15 @@ class Cost:
 
     def __post_init__(self):
         for field in fields(self):
-            value = getattr(self, field.name)
-            least = 0 if field.name in ("update", "transfer", "jitter") else math.ulp(0.0)
-            values = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
-            if value is None and field.name == "weight":
+            name, value = field.name, getattr(self, field.name)
+            if name == "weight" and value is None:
                 continue
-            for number in values:
-                ok = isinstance(number, (int, float)) and least <= number < math.inf
-                if not ok or isinstance(number, bool):
-                    wanted = "at least 0" if least == 0 else "above 0"
-                    raise ValueError(f"cost.{field.name} must be a time {wanted}, not {value!r}")
+            may_be_nothing = name in ("update", "transfer", "jitter")
+            for time in value if isinstance(value, (list, tuple)) else [value]:
+                number = isinstance(time, (int, float)) and not isinstance(time, bool)
+                if not number or not 0 <= time < math.inf or (time == 0 and not may_be_nothing):
+                    wanted = "at least 0" if may_be_nothing else "above 0"
+                    raise ValueError(f"cost.{name} must be a time {wanted}, not {value!r}")
         if not isinstance(self.jitter, (int, float)) or self.jitter >= 1:
             raise ValueError(f"cost.jitter must be at least 0 and below 1, not {self.jitter!r}")
 

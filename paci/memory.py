@@ -42,7 +42,7 @@ class SavedTensors:
         self._of_shape: dict[torch.Size, Held] = {}
 
     def saving(self, microbatch: int, input: torch.Tensor) -> AbstractContextManager:
-        """What autograd saves inside is held by `microbatch`, whose input it is, until `release`."""
+        """What autograd saves inside is held by `microbatch`, with this input, until `release`."""
         if input.shape in self._of_shape:
             self._hold(microbatch, self._of_shape[input.shape])
             return nullcontext()

@@ -88,7 +88,9 @@ class Stage:
         self._graphs[microbatch] = input, get_gradient_edge(output)
         return output.detach()
 
-    def backward(self, microbatch: int, gradient: torch.Tensor | None = None) -> torch.Tensor | None:
+    def backward(
+        self, microbatch: int, gradient: torch.Tensor | None = None
+    ) -> torch.Tensor | None:
         """The gradient of the input of `microbatch` (None at stage 0), from that of its output
         (at the last stage None: its loss is where gradients begin). Closes the window, and so
         updates the weights, if this was its last backward."""

@@ -80,8 +80,8 @@ class Timeline:
     def perfetto(self, path: str | Path, seconds_per_unit: float = 1.0) -> None:
         """Write Chrome's trace format, which https://ui.perfetto.dev opens: a track a rank."""
         names = [
-            {"ph": "M", "pid": 0, "tid": rank, "name": "thread_name", "args": {"name": f"rank {rank}"}}
-            for rank in range(self.ranks)
+            {"ph": "M", "pid": 0, "tid": r, "name": "thread_name", "args": {"name": f"rank {r}"}}
+            for r in range(self.ranks)
         ]
         actions = [
             {
