@@ -11,7 +11,7 @@ BIN := .venv/bin
 ENV := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install test lint format bench reproduce-q1 figures clean
+.PHONY: help install test test-stress lint format bench reproduce-q1 figures clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -35,6 +35,9 @@ bench: $(ENV)  ## measure the runtime, side by side with its yardsticks, into ru
 
 test: $(ENV)  ## run the tests
 	$(BIN)/python -m pytest -n 2 -q -m "not stress and not slurm"
+
+test-stress: $(ENV)  ## run the long tests: many configurations, many crashes
+	$(BIN)/python -m pytest -q -m stress
 
 lint: $(ENV)  ## check style
 	$(BIN)/ruff check .

@@ -1,10 +1,13 @@
 """The claims of the paper's Q1 (stability), judged on the runs at hand."""
 
+from math import inf, isnan
+
 import pandas as pd
 
 from analysis import verdicts
 from analysis.cells import Cell, by_setting, differences
 from analysis.drift import largest_drift
+from analysis.statistics import final_losses, mean_and_std
 from analysis.verdicts import FAILS, HOLDS, UNTESTABLE, Verdict
 
 COLUMNS = ["claim", "batch", "variant", "paper", "ours", "scale", "clock", "verdict", "why"]
@@ -35,8 +38,12 @@ def q1_claims(made: list[Cell], published: pd.DataFrame) -> pd.DataFrame:
 def flush_of(group: list[Cell]) -> Cell | None:
     """The flush baseline of a setting: of several, the one with the lowest final loss."""
     flushes = [cell for cell in group if cell.variant.method == "1f1b-flush"]
-    loss = verdicts.final_losses
-    return min(flushes, key=lambda cell: loss(cell.losses).mean(), default=None)
+
+    def final_loss(cell: Cell) -> float:
+        loss, _ = mean_and_std(final_losses(cell.losses))
+        return inf if isnan(loss) else loss  # a seed diverged: the last to be chosen
+
+    return min(flushes, key=final_loss, default=None)
 
 
 def published_batch(
@@ -172,14 +179,12 @@ def activation_peak(paci: list[Cell], flush: list[Cell]) -> Verdict:
     ratios, unmatched = {}, []
     for cell in paci:
         matches = [other for other in flush if _microbatch(other) == _microbatch(cell)]
-        theirs = (
-            pd.concat([_peak(other) for other in matches], axis=1).max(axis=1) if matches else 0
-        )
-        ratio = float((_peak(cell) / theirs).max()) if matches else float("nan")
-        if pd.isna(ratio):
+        if not matches:
             unmatched.append(f"{cell.variant.label} at batch {cell.batch}")
-        else:
-            ratios[cell.variant.label] = max(ratio, ratios.get(cell.variant.label, 0))
+            continue
+        theirs = pd.concat([_peak(other) for other in matches], axis=1).max(axis=1)
+        ratio = float((_peak(cell) / theirs).max())
+        ratios[cell.variant.label] = max(ratio, ratios.get(cell.variant.label, 0))
     ours = ", ".join(f"{label}: {ratio:.2f}×" for label, ratio in ratios.items()) or "–"
     if any(ratio > 1.01 for ratio in ratios.values()):
         return Verdict(ours, FAILS, "above flush at equal micro-batch size")

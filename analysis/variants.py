@@ -1,7 +1,8 @@
 """What a run's method is called in tables, and how far its weights may drift."""
 
 from dataclasses import dataclass
-from math import ceil
+
+from paci import theory
 
 ASYNCHRONOUS = ("paci", "async-1f1b")
 """Schedules that update a stage while micro-batches are in flight through it."""
@@ -37,14 +38,10 @@ class Variant:
         return " ".join(parts)
 
     def drift_bound(self, stage: int) -> int:
-        """Most versions between a micro-batch's forward and backward at a stage counted from 0.
-
-        ⌈(N-1-i+slack)/a⌉, and 0 at the last stage, which takes no slack. One passage of the paper
-        (arXiv 2606.07881) prints a floor; its own examples and every simulation fit the ceiling.
-        """
-        if not self.asynchronous or stage == self.stages - 1:
+        """Most versions between a micro-batch's forward and backward at a stage counted from 0."""
+        if not self.asynchronous:
             return 0
-        return ceil((self.stages - 1 - stage + self.slack) / self.accumulation)
+        return theory.drift_bound(self.stages, stage, self.accumulation, self.slack)
 
     @property
     def max_drift(self) -> int:

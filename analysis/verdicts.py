@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from analysis.statistics import final_losses, paired_gap, rms_of_std
+from analysis.statistics import final_losses, mean_and_std, paired_gap, rms_of_std
 
 HOLDS = "holds"
 FAILS = "does not hold"
@@ -34,7 +34,8 @@ def tracks(paci: pd.DataFrame, flush: pd.DataFrame) -> Verdict:
     """
     ours, theirs = final_losses(paci), final_losses(flush)
     gap, error = paired_gap(ours, theirs)
-    measured = f"{ours.mean():.3f} - {theirs.mean():.3f} = {_signed(gap, error)}"
+    (mine, _), (flushs, _) = mean_and_std(ours), mean_and_std(theirs)
+    measured = f"{mine:.3f} - {flushs:.3f} = {_signed(gap, error)}"
     if theirs.isna().any():
         return Verdict(measured, UNTESTABLE, "flush diverged")
     if ours.isna().any():

@@ -1,4 +1,4 @@
-"""Every claim of the paper, its figure, ours, and whether it holds, by rules kept in code."""
+"""The claims of Q1 and one of our own: the paper's figure, ours, and whether it holds."""
 
 import sys
 

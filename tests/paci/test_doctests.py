@@ -2,13 +2,12 @@ import doctest
 import importlib
 import pkgutil
 
-import pytest
-
 import paci
 
 MODULES = [module.name for module in pkgutil.walk_packages(paci.__path__, "paci.")]
 
 
-@pytest.mark.parametrize("name", ["paci", *MODULES])
-def test_examples_in_docstrings(name):
-    assert doctest.testmod(importlib.import_module(name)).failed == 0
+def test_examples_in_docstrings():
+    results = [doctest.testmod(importlib.import_module(name)) for name in MODULES]
+    assert sum(result.attempted for result in results) >= 4
+    assert sum(result.failed for result in results) == 0

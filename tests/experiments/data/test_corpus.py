@@ -104,7 +104,7 @@ def test_a_damaged_corpus_is_not_loaded(configuration, texts):
     with pytest.raises(ValueError, match="delete it and prepare the data again"):
         load(config, verify=False)
     path.unlink()
-    prepare(config)
+    assert prepare(config).train.header.tokens == load(config).train.tokens.size
 
 
 # The same preparation in a process of its own, which may be killed.

@@ -1,0 +1,33 @@
+"""What the README shows of Python is run, and the values that it shows are compared."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+README = Path(__file__).resolve().parents[1] / "README.md"
+BLOCKS = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+
+
+def test_simulation_shows_what_it_says(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)  # it writes a trace
+    names = {}
+    exec(BLOCKS[0], names)
+    shown = re.findall(r"^(run\.\w+) +# (.+)$", BLOCKS[0], re.MULTILINE)
+    assert len(shown) == 3
+    for expression, value in shown:
+        assert eval(expression, names) == pytest.approx(ast.literal_eval(value), abs=5e-4)
+    picture = re.findall(r"^# (rank .*)$", BLOCKS[0], re.MULTILINE)
+    assert capsys.readouterr().out.splitlines() == picture
+    assert (tmp_path / "trace.json").exists()
+
+
+def test_training_runs_on_any_modules():
+    stages = {f"stage_{i}": nn.Linear(4, 4) for i in range(3)}
+    batches = [(torch.randn(2, 4), torch.tensor([0, 1])) for _ in range(8)]
+    names = {"torch": torch, "batches": batches, **stages}
+    exec("import paci\n" + BLOCKS[1], names)
+    assert len(names["segment"].losses) == 8
