@@ -1,18 +1,39 @@
 """What every command does with a user's mistake: one sentence and exit status 2, no traceback."""
 
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 
 @contextmanager
-def user_errors() -> Iterator[None]:
-    """Inside are checks, before any work: a ValueError there is the user's to mend."""
+def user_errors(kind: type[ValueError] = ValueError) -> Iterator[None]:
+    """Inside are checks, before any work: an error of this `kind` is the user's to mend."""
     try:
         yield
-    except ValueError as error:
+    except kind as error:
         print(f"error: {error}", file=sys.stderr)
         raise SystemExit(2) from None
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Inside, SIGTERM and Ctrl-C raise KeyboardInterrupt, once: who is interrupted ends in order,
+    and a second signal (a terminal and a scheduler both send them) does not break into that."""
+
+    def interrupt(signum, frame):
+        for number in before:
+            signal.signal(number, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    for number in before:
+        signal.signal(number, interrupt)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def arguments(documentation: str) -> list[str]:

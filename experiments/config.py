@@ -6,8 +6,8 @@ from pathlib import Path
 
 from hydra import compose as hydra_compose
 from hydra import initialize_config_dir
-from hydra.errors import HydraException, MissingConfigException
-from omegaconf import DictConfig, OmegaConf
+from hydra.errors import HydraException, MissingConfigException, OverrideParseException
+from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from paci.schedules import build
@@ -29,6 +29,10 @@ def compose(overrides: Sequence[str]) -> DictConfig:
         raise ValueError(
             f"there is no {group} {name!r}: choose from {', '.join(error.options or [])}"
         ) from error
+    except OverrideParseException as error:
+        raise ValueError(
+            f"{error.override!r} cannot be read: write key=value, a list as key=[1,2]"
+        ) from error
     except (HydraException, OmegaConfBaseException) as error:
         raise ValueError(_one_sentence(error)) from error
     check(config)
@@ -39,18 +43,45 @@ def check(config: DictConfig) -> None:
     """Raise ValueError, saying what was given and what is accepted, for impossible values."""
     for key, least in _WHOLE_NUMBERS.items():
         value = OmegaConf.select(config, key)
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        if not _whole(value, least):
             raise ValueError(f"{key} must be a whole number of at least {least}, not {value!r}")
     for key in _POSITIVE:
         value = OmegaConf.select(config, key)
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
             raise ValueError(f"{key} must be a number above 0, not {value!r}")
+    for key in _FRACTIONS:
+        value = OmegaConf.select(config, key)
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
+            raise ValueError(f"{key} must be a number from 0 to 1, not {value!r}")
     for key, accepted in _CHOICES.items():
         value = OmegaConf.select(config, key)
         if value not in accepted:
             raise ValueError(f"{key} must be {' or '.join(accepted)}, not {value!r}")
 
-    method = config.method
+    for key, least in _OPTIONAL_WHOLE_NUMBERS.items():
+        value = OmegaConf.select(config, key)
+        if value is not None and not _whole(value, least):
+            raise ValueError(
+                f"{key} must be null or a whole number of at least {least}, not {value!r}"
+            )
+    for key in ("batches", "seeds"):
+        value = config.get(key)
+        if not isinstance(value, ListConfig) or not value:
+            raise ValueError(f"{key} must be a list of whole numbers like [1,2], not {value!r}")
+    if not isinstance(config.runs, str) or not config.runs:
+        raise ValueError(f"runs must be the path of a folder, not {config.runs!r}")
+
+    method, model = config.method, config.model
+    if model.width % model.heads:
+        raise ValueError(
+            f"model.width must be a multiple of model.heads ({model.heads}), not {model.width}"
+        )
+    units = 2 * model.layers + 2  # embedding, two halves of each layer, head
+    if config.stages > units:
+        raise ValueError(
+            f"stages must be at most {units}, the units into which a model of {model.layers} "
+            f"layers can be cut, not {config.stages}"
+        )
     build(method.schedule, config.stages, method.accumulation, method.slack)
     if config.batch % method.accumulation:
         raise ValueError(
@@ -71,6 +102,7 @@ _WHOLE_NUMBERS = {
     "tokens": 1,
     "evaluations": 1,
     "measure_every": 0,
+    "validation_microbatch": 1,
     "model.layers": 1,
     "model.width": 1,
     "model.heads": 1,
@@ -79,6 +111,8 @@ _WHOLE_NUMBERS = {
     "method.slack": 0,
     "executor.threads": 1,
 }
+_OPTIONAL_WHOLE_NUMBERS = {"validation_sequences": 1, "cluster.parallel": 1}
+_FRACTIONS = ["optimizer.warmup", "optimizer.final", "model.dropout"]
 _POSITIVE = ["optimizer.lr", "optimizer.reference_batch", "optimizer.eps"]
 _CHOICES = {
     "executor.device": ("cpu", "cuda"),
@@ -86,6 +120,10 @@ _CHOICES = {
     "model.partition": ("flops", "measured"),
     "method.weights": ("live",),
 }
+
+
+def _whole(value: object, least: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
 
 
 def updates(config: DictConfig) -> int:
@@ -104,9 +142,16 @@ def grid(overrides: Sequence[str]) -> list[DictConfig]:
     """The runs of the experiment that `overrides` select, each a configuration of its own.
 
     Each line of an experiment's grid runs at every batch and seed of the scale, or only at the
-    batch that the line names itself. Raises ValueError if no experiment is named.
+    batch that the line names itself. Raises ValueError if no experiment is named, and for a
+    single batch or seed, which the grid would not heed.
     """
     base = compose(overrides)
+    for override in overrides:
+        key, _, value = override.partition("=")
+        if key in _OF_THE_GRID:
+            raise ValueError(
+                f"a sweep has a list of them: {_OF_THE_GRID[key]}=[{value}], not {override}"
+            )
     if "grid" not in base:
         names = sorted(path.stem for path in (CONF / "experiment").glob("*.yaml"))
         names.remove("none")
@@ -119,6 +164,9 @@ def grid(overrides: Sequence[str]) -> list[DictConfig]:
         if not any(own.startswith("batch=") and own != f"batch={batch}" for own in line)
         for seed in base.seeds
     ]
+
+
+_OF_THE_GRID = {"batch": "batches", "seed": "seeds"}
 
 
 def _one_sentence(error: Exception) -> str:

@@ -7,6 +7,7 @@ cluster=local    as many at a time as fit, each in a process of its own
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import submitit
@@ -17,9 +18,14 @@ A_YEAR = 365 * 24 * 60  # minutes: submitit's local executor ends jobs after fiv
 
 
 def dispatch(
-    function: Callable, arguments: Iterable, cluster: DictConfig, logs: Path, wait: float = 0.2
+    function: Callable,
+    arguments: Iterable,
+    cluster: DictConfig,
+    logs: Path,
+    device: str = "cpu",
+    wait: float = 0.2,
 ) -> Iterator[tuple[object, submitit.Job] | None]:
-    """Call `function` with each of `arguments` on `cluster`.
+    """Call `function` with each of `arguments` on `cluster`, for work on `device`, cpu or cuda.
 
     Yields (argument, job) as jobs end, and None every `wait` seconds in between, so that the
     caller can show progress. If the caller is interrupted, so are the jobs, and they are waited
@@ -27,28 +33,69 @@ def dispatch(
     """
     executor = submitit.AutoExecutor(logs, cluster=SUBMITIT[cluster.name])
     executor.update_parameters(timeout_min=A_YEAR, stderr_to_stdout=True)
-    waiting, running = list(arguments), []
+    waiting, running, free = list(arguments), [], places(cluster, device)
     try:
         while waiting or running:
-            while waiting and len(running) < places(cluster):
-                argument = waiting.pop(0)
-                running.append((argument, executor.submit(function, argument)))
-            for argument, job in running:
+            while waiting and free:
+                argument, place = waiting.pop(0), free.pop(0)
+                with _stderr_of_processes(logs / "submitit.log"):
+                    job = executor.submit(_at, place, function, argument)
+                running.append((argument, job, place))
+            for argument, job, place in running:
                 if job.done():
-                    running.remove((argument, job))
+                    running.remove((argument, job, place))
+                    free.append(place)
                     yield argument, job
                     break
             else:
                 yield None
                 time.sleep(wait)
     except (KeyboardInterrupt, GeneratorExit):
-        for _, job in running:
+        for _, job, _ in running:
             job.cancel()
-        while not all(job.done() for _, job in running):
+        while not all(job.state == "CANCELLED" or job.done() for _, job, _ in running):
             time.sleep(wait)
         raise
 
 
-def places(cluster: DictConfig) -> int:
-    """How many runs at a time."""
-    return cluster.parallel or os.cpu_count() or 1
+def places(cluster: DictConfig, device: str) -> list[str | None]:
+    """A place for each run that fits at a time: the GPU it has, None if that is not for us to say.
+
+    As many as `cluster.parallel`, which share the GPUs in turn, or else one a GPU, or one a core.
+    """
+    if device == "cpu" or cluster.name == "inline":
+        return [None] * (cluster.parallel or os.cpu_count() or 1)
+    gpus = _gpus() or [""]  # a run without one says so itself
+    return [gpus[i % len(gpus)] for i in range(cluster.parallel or len(gpus))]
+
+
+def _gpus() -> list[str]:
+    """Those that we may use, by the names that CUDA_VISIBLE_DEVICES takes."""
+    given = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if given is None:
+        import torch  # not above: every job loads this file
+
+        return [str(number) for number in range(torch.cuda.device_count())]
+    return [name for name in given.split(",") if name]
+
+
+def _at(place: str | None, function: Callable, argument: object) -> object:
+    """In the job: submitit has hidden every GPU from it."""
+    if place is not None:
+        os.environ["CUDA_VISIBLE_DEVICES"] = place
+    return function(argument)
+
+
+@contextmanager
+def _stderr_of_processes(log: Path) -> Iterator[None]:
+    """Processes started inside write their stderr to `log`: submitit's, between us and a local
+    job, greet every Ctrl-C with a traceback."""
+    ours = os.dup(2)
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("a") as file:
+        os.dup2(file.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(ours, 2)
+        os.close(ours)

@@ -1,11 +1,12 @@
 """The folder of one run: everything the analysis will ever know of it.
 
     config.yaml        the resolved configuration
-    environment.json   machine, versions, commit
+    environment.json   machine, versions, commit; a list, one of each start
     metrics.jsonl      a line per update and per evaluation
     stages.jsonl       a line per stage and segment: drift, memory, busy time
     status.json        running, completed, failed, out-of-memory or preempted, and why
     checkpoints/       to go on from
+    orders/            what each rank did, a file a segment: what `experiments.replay` replays
     model/             the trained model, for transformers' `from_pretrained`
 
 Whole files are replaced atomically; lines are appended whole.
@@ -24,6 +25,11 @@ from experiments.environment import describe_environment
 
 ELSEWHERE = ("runs", "cluster", "retry", "seeds", "batches", "grid")
 """Keys that say where and beside what a run happens, not what it computes."""
+_NOT_SET = "not set"
+
+
+class InUse(ValueError):
+    """Another process holds the run."""
 
 
 class RunFolder:
@@ -33,23 +39,22 @@ class RunFolder:
         self.path = path
         self.config = config
         self.checkpoints = path / "checkpoints"
+        self.orders = path / "orders"
         self.model = path / "model"
 
     @contextmanager
     def claimed(self) -> Iterator[None]:
         """Hold the folder; make it if need be. Raises ValueError if it holds the run of another
-        configuration, or if another process is at it."""
+        configuration, and `InUse` if another process is at it."""
         self.check_config()
         self.path.mkdir(parents=True, exist_ok=True)
         try:
             with FileLock(self.path / ".lock", timeout=0):
                 if not (self.path / "config.yaml").exists():
                     replace(self.path / "config.yaml", OmegaConf.to_yaml(_own(self.config)))
-                environment = json.dumps(describe_environment(), indent=1)
-                replace(self.path / "environment.json", environment)
                 yield
         except Timeout:
-            raise ValueError(f"{self.path} is held by another process that runs it") from None
+            raise InUse(f"{self.path} is held by another process that runs it") from None
 
     def check_config(self) -> None:
         """Raise ValueError if the folder holds the run of another configuration."""
@@ -58,19 +63,26 @@ class RunFolder:
             return
         try:
             held = OmegaConf.load(file)
+            there, here = _flat(held), _flat(_own(self.config))
         except Exception as error:
             raise ValueError(
                 f"{file} cannot be read ({type(error).__name__}): remove the folder "
                 "or choose another with runs=..."
             ) from error
-        wanted = _own(self.config)
-        if held != wanted:
-            there, here = _flat(held), _flat(wanted)
-            key = next(k for k in sorted({*there, *here}) if there.get(k) != here.get(k))
-            raise ValueError(
-                f"{self.path} holds the run of another configuration ({key} is {there.get(key)!r} "
-                f"there, {here.get(key)!r} here): choose another folder with runs=..."
-            )
+        for key in sorted({*there, *here} - {"data.folder"}):  # data may be moved
+            if there.get(key, _NOT_SET) != here.get(key, _NOT_SET):
+                raise ValueError(
+                    f"{self.path} holds the run of another configuration ({key} is "
+                    f"{there.get(key, _NOT_SET)!r} there, {here.get(key, _NOT_SET)!r} here): "
+                    "choose another folder with runs=..."
+                )
+
+    def describe(self) -> None:
+        """Say on what machine and with what code the run is done, from the update it is at."""
+        file = self.path / "environment.json"
+        starts = json.loads(file.read_text()) if file.exists() else []
+        starts.append({"from_update": self.status().get("update", 0)} | describe_environment())
+        replace(file, json.dumps(starts, indent=1))
 
     def status(self) -> dict:
         """What `report` wrote last; {} if nothing, or nothing that can be read."""
@@ -117,8 +129,7 @@ def _whole_lines(file: Path) -> Iterator[str]:
 
 
 def _own(config: DictConfig) -> DictConfig:
-    kept = {key: value for key, value in config.items() if key not in ELSEWHERE}
-    return OmegaConf.create(kept)
+    return OmegaConf.create({key: value for key, value in config.items() if key not in ELSEWHERE})
 
 
 def _flat(config: DictConfig, prefix: str = "") -> dict:

@@ -9,10 +9,12 @@ import traceback
 from pathlib import Path
 
 from omegaconf import DictConfig, OmegaConf
+from submitit import Job
+from submitit.core.utils import UncompletedJobError
 from tqdm import tqdm
 
 from experiments import data
-from experiments.cli import arguments, user_errors
+from experiments.cli import arguments, interruptible, user_errors
 from experiments.config import grid, run_name, updates
 from experiments.dispatch import dispatch
 from experiments.runfolder import RunFolder
@@ -29,7 +31,8 @@ def main() -> None:
             folder.check_config()
         data.prepare(configs[0].data)
     try:
-        sweep(folders)
+        with interruptible():
+            sweep(folders)
     except KeyboardInterrupt:
         print("interrupted: what was computed is kept; the same command goes on from there")
         raise SystemExit(130) from None
@@ -47,31 +50,44 @@ def sweep(folders: list[RunFolder]) -> None:
     with tqdm(total=sum(updates(f.config) for f in folders), unit="update", disable=None) as bar:
         for folder in folders:
             if str(folder.path) not in todo:
-                tqdm.write(f"{summary(folder)}  (from before)")
+                tqdm.write(f"{summary(folder, folder.status())}  (from before)")
         jobs = [OmegaConf.to_container(folder.config) for folder in todo.values()]
-        for ended in dispatch(run, jobs, config.cluster, Path(config.runs) / ".jobs"):
+        logs, device = Path(config.runs) / ".jobs", config.executor.device
+        for ended in dispatch(run, jobs, config.cluster, logs, device):
             bar.n = sum(folder.status().get("update", 0) for folder in folders)
             bar.refresh()
             if ended is not None:
                 job_config, job = ended
                 folder = todo[str(Path(job_config["runs"]) / run_name(DictConfig(job_config)))]
-                tqdm.write(summary(folder, log=job.paths.stdout))
+                tqdm.write(summary(folder, folder.status() or outcome(job), job.paths.stdout))
 
 
 def run(config: dict) -> dict:
     """One run of the grid, in its own process: its status. Whatever goes wrong is in there."""
-    from experiments.train import Training, train  # loads torch, which the sweep itself never needs
+    # Not above: they load transformers, which the sweep itself never needs.
+    from experiments.run import Run
+    from experiments.train import train
 
     try:
-        return train(Training(DictConfig(config)))
+        status = train(Run(DictConfig(config)))
     except Exception as error:
         traceback.print_exc()
         return {"state": "failed", "why": str(error)}
+    if status["state"] == "preempted":
+        raise KeyboardInterrupt  # which is the sweep's too, if this is its process
+    return status
 
 
-def summary(folder: RunFolder, log: Path | None = None) -> str:
+def outcome(job: Job) -> dict:
+    """What `run` returned where it left no status; {} if its process ended before it could."""
+    try:
+        return job.result()
+    except UncompletedJobError:
+        return {}
+
+
+def summary(folder: RunFolder, status: dict, log: Path | None = None) -> str:
     """One line: what became of a run, and its last losses."""
-    status = folder.status()
     state = status.get("state", "not started")
     line = f"{folder.path.name:<28} {state}"
     if state == "running":  # its process is gone, or this would not be asked

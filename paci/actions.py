@@ -8,7 +8,10 @@ An action is written as PyTorch writes it, stage then kind then micro-batch:
     2W0   the half that gives the gradients of the weights
 
 An *order* is the actions of one rank from first to last; the orders of all ranks are written one
-rank a line, actions separated by commas (PyTorch's CSV of a schedule).
+rank a line, actions separated by commas (PyTorch's CSV of a schedule), or read from a grid:
+
+    rank 0  0F0  0F1   .    .   0B0  0B1
+    rank 1   .   1F0  1B0  1F1  1B1   .
 """
 
 import re
@@ -22,6 +25,7 @@ WEIGHT_GRADIENT = "W"
 KINDS = (FORWARD, BACKWARD, INPUT_GRADIENT, WEIGHT_GRADIENT)
 
 _NOTATION = re.compile(r"(\d+)([FBIW])(\d+)")
+_RANK = re.compile(r"^\s*rank\s+\d+\b")
 
 
 class Action(NamedTuple):
@@ -53,9 +57,12 @@ def write_orders(orders: list[list[Action]]) -> str:
 
 
 def read_orders(text: str) -> list[list[Action]]:
-    """The orders of all ranks from text; empty fields and spaces around actions are skipped."""
+    """The orders of all ranks from text: actions separated by commas or blanks, one rank a line.
+
+    Empty fields and lines, dots (steps of waiting) and names of ranks in front are skipped.
+    """
+    lines = [_RANK.sub("", line) for line in text.splitlines() if line.strip()]
     return [
-        [Action.parse(field) for field in line.split(",") if field.strip()]
-        for line in text.splitlines()
-        if line.strip()
+        [Action.parse(field) for field in re.split(r"[,\s]+", line) if field not in ("", ".")]
+        for line in lines
     ]

@@ -1,4 +1,4 @@
-"""State that survives: one file a stage, valid only together.
+"""State that survives: one file a stage, written by whoever holds it, valid only together.
 
     checkpoints/
       000120/                  micro-batches done when it was taken, all stages drained
@@ -14,11 +14,12 @@ import json
 import os
 import shutil
 import warnings
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from pathlib import Path
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors import safe_open
+from safetensors.torch import save_file
 
 from paci.stage import Stage
 
@@ -26,20 +27,34 @@ MANIFEST = "manifest.json"
 
 
 def save(folder: Path, stages: Sequence[Stage], state: dict, keep: int = 2) -> Path:
-    """Write a checkpoint below `folder` and drop all but the newest `keep`.
+    """Write a checkpoint of all `stages` below `folder` and drop all but the newest `keep`.
 
     `state` is what belongs to no single stage and goes into JSON; its "microbatch", the
     micro-batches done, names the checkpoint. It appears whole or not at all.
     """
-    final = folder / f"{state['microbatch']:09d}"
-    draft = folder / f".{final.name}.{os.getpid()}"
-    shutil.rmtree(draft, ignore_errors=True)
-    draft.mkdir(parents=True)
+    return commit(folder, state, write_parts(folder, state, stages), keep)
+
+
+def write_parts(folder: Path, state: dict, stages: Sequence[Stage]) -> dict[str, str]:
+    """The first half of `save`, where several processes hold the stages: each writes its own.
+    Returns {part: its SHA-256}."""
+    draft = _draft(folder, state)
+    draft.mkdir(parents=True, exist_ok=True)
     parts = {}
     for stage in stages:
         part = draft / f"stage-{stage.index}.safetensors"
         save_file(_tensors(stage), part)
         parts[part.name] = _sha256(part)
+    return parts
+
+
+def commit(folder: Path, state: dict, parts: dict[str, str], keep: int = 2) -> Path:
+    """The second half, by one process once every process has written: the checkpoint of all
+    `parts` becomes valid."""
+    draft, final = _draft(folder, state), folder / _name(state)
+    for other in draft.iterdir():  # of a crash while writing, by other stages
+        if other.name not in parts:
+            other.unlink()
     (draft / MANIFEST).write_text(json.dumps({"state": state, "parts": parts}, indent=1))
     shutil.rmtree(final, ignore_errors=True)
     os.rename(draft, final)
@@ -65,11 +80,35 @@ def load(checkpoint: Path, stages: Sequence[Stage]) -> dict:
     manifest = json.loads((checkpoint / MANIFEST).read_text())
     tensors: dict[str, torch.Tensor] = {}
     for part in manifest["parts"]:
-        tensors |= load_file(checkpoint / part)
+        tensors |= _read(checkpoint / part, stages, tensors)
     for stage in stages:
         _restore(stage, tensors, checkpoint)
         stage.at_version(manifest["state"]["microbatch"] // stage.accumulation)
     return manifest["state"]
+
+
+def _name(state: dict) -> str:
+    return f"{state['microbatch']:09d}"
+
+
+def _draft(folder: Path, state: dict) -> Path:
+    return folder / f".{_name(state)}.draft"
+
+
+def _read(part: Path, stages: Sequence[Stage], known: Container[str]) -> dict[str, torch.Tensor]:
+    """What the file holds of `stages`, and no more: one process need not have room for all."""
+    own = {name for stage in stages for name in stage.module.state_dict()}
+    tensors = {}
+    with safe_open(part, "pt") as file:
+        for key in file.keys():  # noqa: SIM118 (not a dict)
+            kind, _, rest = key.partition("/")
+            if (rest if kind == "model" else rest.rpartition("/")[0]) in own:
+                if key in known:
+                    raise ValueError(
+                        f"{part.parent} has {rest} twice: stages must not name their weights alike"
+                    )
+                tensors[key] = file.get_tensor(key)
+    return tensors
 
 
 def _tensors(stage: Stage) -> dict[str, torch.Tensor]:

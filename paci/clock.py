@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from heapq import heappop, heappush
 from typing import NamedTuple
 
-from paci.actions import BACKWARD, FORWARD, INPUT_GRADIENT, WEIGHT_GRADIENT
+from paci.actions import BACKWARD, FORWARD, WEIGHT_GRADIENT
 from paci.cost import Durations
 from paci.schedules import Schedule, StageView
 
@@ -51,12 +51,11 @@ def play(schedule: Schedule, microbatches: int, durations: Durations) -> Iterato
     N, a = schedule.stages, schedule.accumulation
     whole_windows(microbatches, a)
 
-    views = [StageView(stage) for stage in range(N)]
+    views = [StageView(stage, is_last=stage == N - 1) for stage in range(N)]
     seen = [tuple(views[stage] for stage in stages) for stages in schedule.placement]
     rank_of = {stage: rank for rank, stages in enumerate(schedule.placement) for stage in stages}
     idle = [True] * len(seen)
-    first, last = views[0], views[-1]
-    first.inputs = microbatches
+    views[0].inputs = microbatches
 
     # An event: its time, the kind of the action, the stage whose action ends (the rank is free
     # again) and the stage that its message reaches; often both at once.
@@ -68,12 +67,11 @@ def play(schedule: Schedule, microbatches: int, durations: Durations) -> Iterato
                 continue
             view, kind = choice
             stage = view.stage
+            microbatch = view.microbatch(kind)
             if kind == FORWARD:
-                microbatch, to = view.forwards, stage + 1 if stage < N - 1 else NOWHERE
-            elif kind == WEIGHT_GRADIENT:
-                microbatch, to = view.weights, NOWHERE
+                to = stage + 1 if stage < N - 1 else NOWHERE
             else:
-                microbatch, to = view.backwards, stage - 1
+                to = NOWHERE if kind == WEIGHT_GRADIENT else stage - 1
 
             done = end = now + durations.of[kind][stage][microbatch]
             if kind in (BACKWARD, WEIGHT_GRADIENT) and (view.weights + 1) % a == 0:
@@ -96,23 +94,12 @@ def play(schedule: Schedule, microbatches: int, durations: Durations) -> Iterato
         while agenda and agenda[0][0] == now:
             _, kind, ended, reached = heappop(agenda)
             if ended != NOWHERE:
-                view = views[ended]
-                if kind == FORWARD:
-                    view.forwards += 1
-                    if view is last:
-                        view.gradients += 1
-                if kind in (BACKWARD, INPUT_GRADIENT):
-                    view.backwards += 1
-                if kind in (BACKWARD, WEIGHT_GRADIENT):
-                    view.weights += 1
+                views[ended].finish(kind)
                 rank = rank_of[ended]
                 idle[rank] = True
                 asked.append(rank)
             if reached != NOWHERE:
-                if kind == FORWARD:
-                    views[reached].inputs += 1
-                else:
-                    views[reached].gradients += 1
+                views[reached].arrive(kind)
                 asked.append(rank_of[reached])
 
     undone = [view for view in views if view.weights < microbatches]

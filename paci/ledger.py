@@ -6,19 +6,28 @@
                          └── staleness = 2 ───────┘ which changes version 2 into 3
 
 The two are the same where a backward sees live weights; where it sees those of its forward, drift
-is 0 and staleness stays.
+is 0 and staleness stays. A split backward meets the weights in its first half, `I`; what is in
+flight stays so until the second, `W`.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 
 
+class Seen(NamedTuple):
+    """The weights that an action sees: a version, and what it holds (while the action lasts)."""
+
+    version: int
+    tensors: Sequence[torch.Tensor]
+
+
 @dataclass(frozen=True)
 class Movement:
-    """How far a stage's weights really moved between a micro-batch's forward and its backward.
+    """How far apart the weights really were that a micro-batch's forward and its backward saw.
 
     `relative` is ‖w_backward - w_forward‖ / ‖w_forward‖ over all parameters of the stage: drift
     says how many updates came in between, this says how much they did.
@@ -49,6 +58,7 @@ class Ledger:
         self.clear()
         self._version_at_forward: dict[int, int] = {}
         self._weights_at_forward: dict[int, torch.Tensor] = {}
+        self._half_done: set[int] = set()
 
     def clear(self) -> None:
         """Start new histograms; the version goes on."""
@@ -57,23 +67,40 @@ class Ledger:
         self.movements: list[Movement] = []
         self.peak_in_flight = 0
 
-    def forward(self, microbatch: int) -> None:
-        """A forward begins."""
-        self._version_at_forward[microbatch] = self.version
-        self.peak_in_flight = max(self.peak_in_flight, len(self._version_at_forward))
+    def forward(self, microbatch: int, seen: Seen | None = None) -> None:
+        """A forward begins, and sees `seen`; by default, here and below, the live weights."""
+        seen = seen or self._live
+        self._version_at_forward[microbatch] = seen.version
+        in_flight = len(self._version_at_forward) + len(self._half_done)
+        self.peak_in_flight = max(self.peak_in_flight, in_flight)
         if self.measured_microbatches and microbatch % self.measured_microbatches == 0:
-            self._weights_at_forward[microbatch] = self._flat_weights()
+            self._weights_at_forward[microbatch] = _flat(seen.tensors)
 
-    def backward(self, microbatch: int) -> None:
-        """A backward begins, on the weights of now."""
-        seen = self._version_at_forward.pop(microbatch)
-        drift = self.version - seen
+    def backward(self, microbatch: int, seen: Seen | None = None) -> None:
+        """A backward begins."""
+        seen = seen or self._live
+        version_at_forward = self._version_at_forward.pop(microbatch)
+        drift = seen.version - version_at_forward
         self.drift[drift] += 1
-        self.staleness[microbatch // self.accumulation - seen] += 1
+        self.staleness[microbatch // self.accumulation - version_at_forward] += 1
         before = self._weights_at_forward.pop(microbatch, None)
         if before is not None:
-            relative = (self._flat_weights() - before).norm() / before.norm()
+            relative = (_flat(seen.tensors) - before).norm() / before.norm()
             self.movements.append(Movement(self.version, microbatch, drift, relative.item()))
 
-    def _flat_weights(self) -> torch.Tensor:
-        return torch.cat([parameter.detach().flatten() for parameter in self.parameters])
+    def backward_input(self, microbatch: int, seen: Seen | None = None) -> None:
+        """The first half of a split backward begins."""
+        self.backward(microbatch, seen)
+        self._half_done.add(microbatch)
+
+    def backward_weight(self, microbatch: int) -> None:
+        """The second half of a split backward begins."""
+        self._half_done.remove(microbatch)
+
+    @property
+    def _live(self) -> Seen:
+        return Seen(self.version, self.parameters)
+
+
+def _flat(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
+    return torch.cat([tensor.detach().flatten() for tensor in tensors])

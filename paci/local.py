@@ -1,14 +1,16 @@
 """The exact optimisation dynamics of an N-stage pipeline, in one process."""
 
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 import torch
 from torch import nn
 
-from paci.actions import FORWARD
+from paci import checkpoint
+from paci.actions import BACKWARD, FORWARD, WEIGHT_GRADIENT
 from paci.clock import Step, play, whole_windows
 from paci.cost import Cost, Durations
 from paci.ledger import Movement
@@ -30,7 +32,10 @@ class Segment:
     movements        samples of how far the weights moved between forward and backward
     peak_in_flight   micro-batches
     peak_held        most bytes held for backwards: activations, parameter copies
-    timeline         every action on the simulated clock
+    timeline         every action, on the executor's clock
+    waiting          seconds that each rank waited, by cause: an "input", a "gradient", or
+                     "backpressure", an input that the schedule does not admit yet (wall clock only)
+    interrupted      whether it ended early, after a whole window, because it was asked to
     """
 
     losses: list[float]
@@ -40,17 +45,20 @@ class Segment:
     peak_in_flight: list[int]
     peak_held: list[Held]
     timeline: Timeline
+    waiting: list[dict[str, float]] | None = None
+    interrupted: bool = False
 
     @property
     def seconds(self) -> float:
-        """Of the simulated clock: what the pipeline would have taken at the given cost."""
+        """On the executor's clock: simulated, what the pipeline would have taken at the given
+        cost; or the wall's."""
         return self.timeline.makespan
 
 
 class Update(NamedTuple):
     """One update of all stages: its number from 1, the mean loss of its window, the learning rate
-    it was made with, and when the last stage to make it (stage 0) had made it, on the simulated
-    clock."""
+    it was made with (the highest, if stages differ), and when the last stage to make it had made
+    it, on the simulated clock."""
 
     number: int
     loss: float
@@ -129,34 +137,39 @@ class LocalPipeline:
             stage.ledger.clear()
             stage.saved.clear()
 
-        a = self.accumulation
-        durations = Durations(self.cost, len(self.stages), len(batches), self.seed, self.microbatch)
+        a, N = self.accumulation, len(self.stages)
+        durations = Durations(self.cost, N, len(batches), self.seed, self.microbatch)
         activations = [deque() for _ in self.stages]
         gradients = [deque() for _ in self.stages]
         losses: list[torch.Tensor] = []
+        closed: defaultdict[int, list[tuple[float, float]]] = defaultdict(list)
         steps = []
         for step in play(self.schedule, len(batches), durations):
             _, index, kind, microbatch, _, end, version = step
-            stage = self.stages[index]
+            stage, m = self.stages[index], self.microbatch + microbatch
+            rate = stage.learning_rate
             if kind == FORWARD:
                 input = batches[microbatch][0] if stage.is_first else activations[index].popleft()
                 target = batches[microbatch][1] if stage.is_last else None
-                output = stage.forward(self.microbatch + microbatch, input, target)
+                output = stage.forward(m, input, target)
                 if stage.is_last:
                     losses.append(output)
                 else:
                     activations[index + 1].append(output)
+            elif kind == WEIGHT_GRADIENT:
+                stage.backward_weight(m)
             else:
-                gradient = None if stage.is_last else gradients[index].popleft()
-                rate = stage.learning_rate
-                gradient = stage.backward(self.microbatch + microbatch, gradient)
+                backward = stage.backward if kind == BACKWARD else stage.backward_input
+                gradient = backward(m, None if stage.is_last else gradients[index].popleft())
                 if not stage.is_first:
                     gradients[index - 1].append(gradient)
-                elif on_update and (microbatch + 1) % a == 0:
-                    window = torch.stack(losses[version * a : (version + 1) * a])
-                    on_update(
-                        Update(stage.ledger.version, window.mean().item(), rate, self.seconds + end)
-                    )
+            if on_update and kind in (BACKWARD, WEIGHT_GRADIENT) and (microbatch + 1) % a == 0:
+                closed[version].append((end, rate))
+                if len(closed[version]) == N:
+                    ends, rates = zip(*closed.pop(version), strict=True)
+                    loss = torch.stack(losses[version * a : (version + 1) * a]).mean().item()
+                    number, seconds = stage.ledger.version, self.seconds + max(ends)
+                    on_update(Update(number, loss, max(rates), seconds))
             steps.append(Step._make(step))
 
         timeline = Timeline(steps, len(self.schedule.placement), a)
@@ -177,6 +190,26 @@ class LocalPipeline:
         losses = [self._evaluate(*batch) for batch in batches]
         return torch.stack(losses).mean().item()
 
+    @property
+    def reports(self) -> bool:
+        """Whether this process knows the losses; of one process, it is the one."""
+        return True
+
+    def save(self, folder: Path, keep: int = 2) -> None:
+        """Write a checkpoint below `folder`; see `paci.checkpoint`."""
+        state = {"microbatch": self.microbatch, "seconds": self.seconds}
+        checkpoint.save(folder, self.stages, state, keep)
+
+    def load(self, folder: Path) -> bool:
+        """Go on from the newest valid checkpoint below `folder`, by however many stages it was
+        written; False if there is none."""
+        newest = checkpoint.newest(folder)
+        if newest is None:
+            return False
+        state = checkpoint.load(newest, self.stages)
+        self.microbatch, self.seconds = state["microbatch"], state["seconds"]
+        return True
+
     def _evaluate(self, input: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
         for stage in self.stages:
             input = stage.evaluate(input, target)
@@ -185,13 +218,4 @@ class LocalPipeline:
     def _try(self, input: torch.Tensor, target: torch.Tensor) -> None:
         """Raise ValueError if a micro-batch does not fit through the stages."""
         for stage in self.stages:
-            shape = tuple(input.shape)
-            try:
-                input = stage.evaluate(input, target)
-            except (RuntimeError, IndexError) as error:
-                raise ValueError(
-                    f"stage {stage.index} cannot take its input of shape {shape} "
-                    f"(target: {tuple(target.shape)}): {error}"
-                ) from error
-        if input.dim() != 0:
-            raise ValueError(f"loss_fn must give one number, not a shape of {tuple(input.shape)}")
+            input = stage.probe(input, target)

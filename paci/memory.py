@@ -6,7 +6,7 @@ autocast a linear layer saves its own low-precision copy of the weight, so that 
 in flight holds the weights of its forward, and the stage no longer holds one version only.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 
@@ -16,7 +16,8 @@ from torch.autograd.graph import saved_tensors_hooks
 
 @dataclass
 class Held:
-    """Bytes held: `activations`, and `copies` of parameters beyond the live ones."""
+    """Bytes held: `activations`, and `copies` of parameters beyond the live ones, whether the
+    graphs in flight hold them or the stage's weights policy."""
 
     activations: int = 0
     copies: int = 0
@@ -34,6 +35,7 @@ class SavedTensors:
         self.parameters = list(parameters)
         self._in_flight: dict[int, Held] = {}
         self._now = Held()
+        self._versions = 0
         self.clear()
 
     def clear(self) -> None:
@@ -41,12 +43,30 @@ class SavedTensors:
         self.peak = Held()
         self._of_shape: dict[torch.Size, Held] = {}
 
-    def saving(self, microbatch: int, input: torch.Tensor) -> AbstractContextManager:
-        """What autograd saves inside is held by `microbatch`, with this input, until `release`."""
+    def saving(
+        self,
+        microbatch: int,
+        input: torch.Tensor,
+        parameters: Sequence[torch.Tensor] | None = None,
+    ) -> AbstractContextManager:
+        """What autograd saves inside is held by `microbatch`, with this input, until `release`.
+        `parameters` are those that the module runs on, if not its own."""
         if input.shape in self._of_shape:
             self._hold(microbatch, self._of_shape[input.shape])
             return nullcontext()
-        return self._weighing(microbatch, input.shape)
+        return self._weighing(microbatch, input.shape, parameters or self.parameters)
+
+    def add_activations(self, microbatch: int, bytes: int) -> None:
+        """What `microbatch` holds is more by now (a gradient between the halves of a backward)."""
+        held = self._in_flight[microbatch]
+        self._in_flight[microbatch] = Held(held.activations + bytes, held.copies)
+        self._now.activations += bytes
+        self._note_peak()
+
+    def beside(self, versions: int) -> None:
+        """Beside the live parameters there are now `versions` bytes of others."""
+        self._versions = versions
+        self._note_peak()
 
     def release(self, microbatch: int) -> None:
         """The backward of `microbatch` is done, and what it needed is gone."""
@@ -58,21 +78,26 @@ class SavedTensors:
         self._in_flight[microbatch] = held
         self._now.activations += held.activations
         self._now.copies += held.copies
+        self._note_peak()
+
+    def _note_peak(self) -> None:
         self.peak.activations = max(self.peak.activations, self._now.activations)
-        self.peak.copies = max(self.peak.copies, self._now.copies)
+        self.peak.copies = max(self.peak.copies, self._now.copies + self._versions)
 
     @contextmanager
-    def _weighing(self, microbatch: int, shape: torch.Size) -> Iterator[None]:
+    def _weighing(
+        self, microbatch: int, shape: torch.Size, parameters: Sequence[torch.Tensor]
+    ) -> Iterator[None]:
         """Count each storage that autograd saves inside, once, unless it is a parameter's."""
         held = Held()
-        known = {parameter.untyped_storage().data_ptr() for parameter in self.parameters}
-        dtypes = {parameter.dtype for parameter in self.parameters}
+        known = {parameter.untyped_storage().data_ptr() for parameter in parameters}
+        dtypes = {parameter.dtype for parameter in parameters}
 
         def weigh(tensor: torch.Tensor) -> torch.Tensor:
             storage = tensor.untyped_storage()
             if storage.data_ptr() not in known:
                 known.add(storage.data_ptr())
-                if tensor.dtype not in dtypes and self._is_cast_parameter(tensor):
+                if tensor.dtype not in dtypes and _is_cast_of_one(parameters, tensor):
                     held.copies += storage.nbytes()
                 else:
                     held.activations += storage.nbytes()
@@ -83,9 +108,10 @@ class SavedTensors:
         self._of_shape[shape] = held
         self._hold(microbatch, held)
 
-    def _is_cast_parameter(self, tensor: torch.Tensor) -> bool:
-        return any(
-            same.shape == parameter.shape and torch.equal(same, parameter.to(tensor.dtype))
-            for parameter in self.parameters
-            for same in ((tensor, tensor.t()) if tensor.dim() == 2 else (tensor,))
-        )
+
+def _is_cast_of_one(parameters: Sequence[torch.Tensor], tensor: torch.Tensor) -> bool:
+    return any(
+        same.shape == parameter.shape and torch.equal(same, parameter.to(tensor.dtype))
+        for parameter in parameters
+        for same in ((tensor, tensor.t()) if tensor.dim() == 2 else (tensor,))
+    )

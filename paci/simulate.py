@@ -37,31 +37,37 @@ def simulate(
 class Simulation:
     """What happened: `actions` (rows of `Step`) and what follows from them.
 
-    makespan           from the first start to the last end
-    utilization        busy time of the busiest rank over the makespan
-    max_drift[i]       most updates of stage i between a micro-batch's forward and its backward
-    peak_in_flight[i]  most micro-batches of stage i with a forward started and the backward not
-                       finished
+    makespan             from the first start to the last end
+    utilization          busy time of the busiest rank over the makespan
+    max_drift[i]         most updates of stage i between a micro-batch's forward and its backward
+    peak_in_flight[i]    most micro-batches of stage i with a forward started and the backward
+                         (its weight gradient, where it is split) not finished
+    peak_activations[r]  most of them at rank r, all its stages together
     """
 
     def __init__(self, schedule: Schedule, steps: list[tuple]):
         self.schedule = schedule
         self.max_drift = [0] * schedule.stages
         self.peak_in_flight = [0] * schedule.stages
+        self.peak_activations = [0] * len(schedule.placement)
         self._steps = steps
 
         forward_version: dict[tuple[int, int], int] = {}
         in_flight = [0] * schedule.stages
-        for _, stage, kind, microbatch, _, _, version in steps:
+        held = [0] * len(schedule.placement)
+        for rank, stage, kind, microbatch, _, _, version in steps:
             if kind == FORWARD:
                 forward_version[stage, microbatch] = version
                 in_flight[stage] += 1
+                held[rank] += 1
                 self.peak_in_flight[stage] = max(self.peak_in_flight[stage], in_flight[stage])
+                self.peak_activations[rank] = max(self.peak_activations[rank], held[rank])
             if kind in (BACKWARD, INPUT_GRADIENT):
                 drift = version - forward_version.pop((stage, microbatch))
                 self.max_drift[stage] = max(self.max_drift[stage], drift)
             if kind in (BACKWARD, WEIGHT_GRADIENT):
                 in_flight[stage] -= 1
+                held[rank] -= 1
 
     @cached_property
     def actions(self) -> list[Step]:

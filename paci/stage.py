@@ -9,6 +9,7 @@ Nothing here knows of clocks, ranks or messages; every executor drives the same 
 """
 
 from collections.abc import Callable, Iterable
+from functools import partial
 
 import torch
 from torch import nn
@@ -18,6 +19,7 @@ from paci import weights as weight_policies
 from paci.draws import draws_of
 from paci.ledger import Ledger
 from paci.memory import SavedTensors
+from paci.split import SplitBackward
 
 MakeOptimizer = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
 Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
@@ -45,7 +47,7 @@ class Stage:
         optimizer: MakeOptimizer,
         lr_lambda: Callable[[int], float] | None = None,
         loss_fn: Loss | None = None,
-        weights: str = "live",
+        weights: str | Callable[["Stage"], weight_policies.Policy] = "live",
         seed: int = 0,
         measure_every: int = 0,
     ):
@@ -53,6 +55,7 @@ class Stage:
         if not parameters:
             raise ValueError(f"stage {index} has no parameters to train")
         self.index = index
+        self.stages = stages
         self.is_first = index == 0
         self.is_last = index == stages - 1
         self.module = module
@@ -61,12 +64,13 @@ class Stage:
         self.lr_lambda = lr_lambda or (lambda version: 1.0)
         self._full_rates = [group["lr"] for group in self.optimizer.param_groups]
         self.loss_fn = loss_fn
-        self.weights = weight_policies.build(weights, parameters)
+        self.weights = weight_policies.build(weights, self)
         self.seed = seed
         self.device = parameters[0].device
         self.ledger = Ledger(parameters, accumulation, measure_every)
         self.saved = SavedTensors(parameters)
         self._graphs: dict[int, tuple] = {}  # micro-batch -> input, where its backward starts
+        self._second_halves: dict[int, Callable[[], None]] = {}  # of split backwards
         self.at_version(0)
 
     def forward(
@@ -76,37 +80,90 @@ class Stage:
         input = input.to(self.device)
         if not self.is_first:
             input = input.detach().requires_grad_()
-        self.ledger.forward(microbatch)
-        with (
-            draws_of(self.seed, self.index, microbatch, self.device),
-            self.saved.saving(microbatch, input),
-        ):
-            output = self.module(input)
-            if self.is_last:
-                output = self.loss_fn(output, target.to(self.device))
+        with self.weights.forward(microbatch, self.ledger.version) as seen:
+            self.ledger.forward(microbatch, seen)
+            self.saved.beside(self.weights.extra_bytes)
+            with (
+                draws_of(self.seed, self.index, microbatch, self.device),
+                self.saved.saving(microbatch, input, seen.tensors),
+            ):
+                output = self.module(input)
+                if self.is_last:
+                    output = self.loss_fn(output, target.to(self.device))
         # The edge, not the output: an activation that was sent on need not be kept here.
         self._graphs[microbatch] = input, get_gradient_edge(output)
         return output.detach()
 
     def backward(
-        self, microbatch: int, gradient: torch.Tensor | None = None
+        self,
+        microbatch: int,
+        gradient: torch.Tensor | None = None,
+        send: Callable[[torch.Tensor], None] | None = None,
     ) -> torch.Tensor | None:
         """The gradient of the input of `microbatch` (None at stage 0), from that of its output
         (at the last stage None: its loss is where gradients begin). Closes the window, and so
-        updates the weights, if this was its last backward."""
-        self.ledger.backward(microbatch)
+        updates the weights, if this was its last backward; `send` gets the gradient before."""
         input, edge = self._graphs.pop(microbatch)
+        with self.weights.backward(microbatch, self.ledger.version) as seen:
+            self.ledger.backward(microbatch, seen)
+            self.saved.beside(self.weights.extra_bytes)
+            torch.autograd.backward(edge, self._gradient_of_output(gradient))
+        if send and not self.is_first:
+            send(input.grad)
+        del edge
+        self._finish(microbatch)
+        return None if self.is_first else input.grad
+
+    def backward_input(
+        self, microbatch: int, gradient: torch.Tensor | None = None
+    ) -> torch.Tensor | None:
+        """The first half of a split backward: what `backward` returns, and no gradient of the
+        weights. It sees the weights of now. At stage 0 nobody waits for it: nothing is done."""
+        input, edge = self._graphs.pop(microbatch)
+        gradient = self._gradient_of_output(gradient)
+        if self.is_first:
+            self._second_halves[microbatch] = partial(torch.autograd.backward, edge, gradient)
+            return None
+        with self.weights.backward(microbatch, self.ledger.version) as seen:
+            self.ledger.backward_input(microbatch, seen)
+            self.saved.beside(self.weights.extra_bytes)
+            split = SplitBackward(edge, input)
+            gradient = split.input_gradient(gradient)
+        self.saved.add_activations(microbatch, split.nbytes)
+        self._second_halves[microbatch] = split.weight_gradients
+        return gradient
+
+    def backward_weight(self, microbatch: int) -> None:
+        """The second half, any time later: adds to the gradients of the weights, and closes the
+        window if this was its last. Between the halves there may have been updates (of earlier
+        windows): what the first half computed stays as it is, and what is left of the graph sees
+        the weights of now. Few operations still look at them, a linear layer does not; at stage 0
+        the whole backward does."""
+        with self.weights.backward(microbatch, self.ledger.version) as seen:
+            if self.is_first:
+                self.ledger.backward(microbatch, seen)
+            else:
+                self.ledger.backward_weight(microbatch)
+            self.saved.beside(self.weights.extra_bytes)
+            self._second_halves.pop(microbatch)()
+        self._finish(microbatch)
+
+    def _gradient_of_output(self, gradient: torch.Tensor | None) -> torch.Tensor:
         if self.is_last:
-            gradient = torch.tensor(1 / self.accumulation)
-        torch.autograd.backward(edge, gradient.to(self.device))
+            return torch.tensor(1 / self.accumulation, device=self.device)
+        return gradient.to(self.device)
+
+    def _finish(self, microbatch: int) -> None:
+        """The backward of `microbatch` is done; so may be its window."""
         self.saved.release(microbatch)
+        self.weights.release(microbatch)
         if (microbatch + 1) % self.accumulation == 0:
             self.update()
-        return None if self.is_first else input.grad
 
     def update(self) -> None:
         """One optimizer step from the gradients of this window, by this stage alone."""
         self.weights.update(self.optimizer.step)
+        self.saved.beside(self.weights.extra_bytes)
         self.optimizer.zero_grad()
         self.at_version(self.ledger.version + 1)
 
@@ -120,6 +177,19 @@ class Stage:
             output = self.loss_fn(output, target.to(self.device))
         for module, training in modes:
             module.training = training
+        return output
+
+    def probe(self, input: torch.Tensor, target: torch.Tensor | None = None) -> torch.Tensor:
+        """As `evaluate`; ValueError, saying what was given, if a micro-batch does not fit."""
+        try:
+            output = self.evaluate(input, target)
+        except (RuntimeError, IndexError) as error:
+            raise ValueError(
+                f"stage {self.index} cannot take its input of shape {tuple(input.shape)} "
+                f"(target: {tuple(target.shape)}): {error}"
+            ) from error
+        if self.is_last and output.dim() != 0:
+            raise ValueError(f"loss_fn must give one number, not a shape of {tuple(output.shape)}")
         return output
 
     @property

@@ -47,7 +47,8 @@ class Timeline:
     def ascii(self, unit: float | None = None) -> str:
         """A picture for small cases: one line a rank, one cell a `unit` (default: the shortest
         action). `3` is the forward of micro-batch 3, `3'` its backward, `3i` and `3w` the halves
-        of a split one, `-` goes on, `.` waits, and `|` is the stage's own update.
+        of a split one, `-` goes on, `.` waits, and `|` is the stage's own update. With several
+        stages on a rank, actions are written in full, like `2F3`.
 
         >>> from paci import simulate, Cost
         >>> run = simulate("1f1b-flush", 2, microbatches=2, accumulation=2, cost=Cost(1, 1))
@@ -57,14 +58,20 @@ class Timeline:
         """
         rows = sorted(self.rows, key=lambda row: row.start)
         unit = unit or min(row.end - row.start for row in rows)
-        width = 2 + max(len(str(row.microbatch)) for row in rows)
+        several = len({row.stage for row in rows}) > self.ranks
+        labels = [
+            str(Action(row.stage, row.kind, row.microbatch))
+            if several
+            else f"{row.microbatch}{_MARK[row.kind]}"
+            for row in rows
+        ]
+        width = 1 + max(map(len, labels))
         lines: list[list[str]] = [[] for _ in range(self.ranks)]
-        for row in rows:
+        for row, label in zip(rows, labels, strict=True):
             line = lines[row.rank]
             start = round((row.start - rows[0].start) / unit)
             length = max(1, round((row.end - row.start) / unit))
             line += [".".ljust(width)] * (start - len(line))
-            label = f"{row.microbatch}{_MARK[row.kind]}"
             cells = label.ljust(width * length - 1, " " if length == 1 else "-")
             line.append(cells + ("|" if self._updates(row) else " "))
             line += [""] * (length - 1)

@@ -1,5 +1,6 @@
 """Models as chains of stages: each stage is a module, a rank builds only its own."""
 
+from experiments.models.flops import count_flops
 from experiments.models.gpt2 import (
     GPT2Stage,
     build_stage,
@@ -9,15 +10,18 @@ from experiments.models.gpt2 import (
     unit_names,
 )
 from experiments.models.measure import measure_units
-from experiments.models.pretrained import save_pretrained
+from experiments.models.pretrained import parameter_bytes, save_index, save_stage
 
 __all__ = [
     "GPT2Stage",
     "build_stage",
     "build_stages",
     "config",
+    "count_flops",
     "loss",
     "measure_units",
-    "save_pretrained",
+    "parameter_bytes",
+    "save_index",
+    "save_stage",
     "unit_names",
 ]

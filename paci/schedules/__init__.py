@@ -2,13 +2,33 @@
 
 import inspect
 
+from paci.schedules.dualpipev import DualPipeV
 from paci.schedules.gpipe import GPipe
+from paci.schedules.interleaved import Interleaved1F1B
 from paci.schedules.one_f_one_b import OneFOneBFlush
 from paci.schedules.paci import PACI, Async1F1B
+from paci.schedules.recorded import Recorded
 from paci.schedules.rule import Schedule, StageView
+from paci.schedules.zb_2p import ZB1P, ZB2P
+from paci.schedules.zb_h1 import ZBH1
+from paci.schedules.zb_h2 import ZBH2
+from paci.schedules.zbv import ZBV
 
 SCHEDULES: dict[str, type[Schedule]] = {
-    schedule.name: schedule for schedule in (GPipe, OneFOneBFlush, PACI, Async1F1B)
+    schedule.name: schedule
+    for schedule in (
+        GPipe,
+        OneFOneBFlush,
+        Interleaved1F1B,
+        ZBH1,
+        ZBH2,
+        ZB1P,
+        ZB2P,
+        ZBV,
+        DualPipeV,
+        PACI,
+        Async1F1B,
+    )
 }
 
 
@@ -43,4 +63,4 @@ def build(
     return rule(stages, accumulation, **options)
 
 
-__all__ = ["SCHEDULES", "Schedule", "StageView", "build"]
+__all__ = ["SCHEDULES", "Recorded", "Schedule", "StageView", "build"]

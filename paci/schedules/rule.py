@@ -14,16 +14,20 @@ the rule; a rule keeps no state.
 
 from abc import ABC, abstractmethod
 
-from paci.actions import BACKWARD, FORWARD
+from paci.actions import BACKWARD, FORWARD, INPUT_GRADIENT, WEIGHT_GRADIENT
 
 
 class StageView:
-    """What a rank sees of one of its stages: counts of micro-batches, each starting at 0."""
+    """What a rank sees of one of its stages: counts of micro-batches, each starting at 0.
 
-    __slots__ = ("backwards", "forwards", "gradients", "inputs", "stage", "weights")
+    At the last stage a gradient is there as soon as the loss is.
+    """
 
-    def __init__(self, stage: int):
+    __slots__ = ("backwards", "forwards", "gradients", "inputs", "is_last", "stage", "weights")
+
+    def __init__(self, stage: int, is_last: bool = False):
         self.stage = stage
+        self.is_last = is_last
         self.inputs = 0  # activations (or, at the first stage, data) that have arrived
         self.gradients = 0  # gradients (or, at the last stage, losses) that have arrived
         self.forwards = 0  # finished forwards
@@ -34,6 +38,31 @@ class StageView:
     def in_flight(self) -> int:
         """Micro-batches between their forward and the end of their backward."""
         return self.forwards - self.weights
+
+    def microbatch(self, kind: str) -> int:
+        """That of the next action of `kind`."""
+        if kind == FORWARD:
+            return self.forwards
+        return self.weights if kind == WEIGHT_GRADIENT else self.backwards
+
+    def finish(self, kind: str) -> None:
+        """An action of `kind` has ended."""
+        if kind == FORWARD:
+            self.forwards += 1
+            if self.is_last:
+                self.gradients += 1
+            return
+        if kind != WEIGHT_GRADIENT:
+            self.backwards += 1
+        if kind != INPUT_GRADIENT:
+            self.weights += 1
+
+    def arrive(self, kind: str) -> None:
+        """What another stage's action of `kind` sends is here."""
+        if kind == FORWARD:
+            self.inputs += 1
+        else:
+            self.gradients += 1
 
 
 Choice = tuple[StageView, str] | None
@@ -67,6 +96,17 @@ class Schedule(ABC):
         """
         a = self.accumulation
         return stage.forwards < (stage.weights // a + 1) * a
+
+
+def if_ready(stage: StageView, kind: str) -> Choice:
+    """The next action of `kind` of a stage: now if what it needs is here, else wait."""
+    if kind == FORWARD:
+        ready = stage.inputs > stage.forwards
+    elif kind == WEIGHT_GRADIENT:
+        ready = stage.backwards > stage.weights
+    else:
+        ready = stage.gradients > stage.backwards
+    return (stage, kind) if ready else None
 
 
 def forward_if_ready(stage: StageView) -> Choice:

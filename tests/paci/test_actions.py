@@ -38,3 +38,17 @@ def test_orders_skip_empty_fields():
         [Action(0, "F", 0), Action(0, "B", 0)],
         [Action(1, "F", 0), Action(1, "B", 0)],
     ]
+
+
+def test_orders_from_a_grid():
+    """Blanks between, dots for steps of waiting, the rank in front."""
+    grid = """
+        rank 0  0F0  0F1   .    .   0B0  0B1
+        rank 1   .   1F0  1B0  1F1  1B1
+    """
+    assert read_orders(grid) == read_orders("0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n")
+
+
+def test_a_word_in_an_order_is_refused():
+    with pytest.raises(ValueError, match="'rank' is not an action"):
+        read_orders("rank zero 0F0")

@@ -38,6 +38,8 @@ def accumulated(modules, batches, accumulation, optimizer):
     [
         ("1f1b-flush", 4, 6), ("1f1b-flush", 4, 3), ("1f1b-flush", 1, 3),
         ("gpipe", 4, 6), ("gpipe", 3, 1),
+        ("interleaved-1f1b", 6, 6), ("zb-h1", 4, 6), ("zb-h2", 4, 9), ("zb-1p", 4, 6),
+        ("zb-2p", 4, 9), ("zbv", 6, 7), ("dualpipev", 4, 6), ("dualpipev", 6, 8),
         ("paci", 1, 3), ("async-1f1b", 1, 1),
     ],
 )  # fmt: skip
@@ -63,13 +65,13 @@ CASES = [  # stages, accumulation, slack, cost, dropout
 ]
 
 
-def both(case, optimizer=toys.adamw, **options):
+def both(case, optimizer=toys.adamw, weights="live", twins_weights=None):
     """What LocalPipeline makes of a case, and what the twin makes of it."""
     N, a, slack, cost, dropout = case
     modules, batches = toys.stages(N, dropout), toys.batches(8 * a)
     before = toys.weights(modules)
     local = toys.pipeline(
-        modules, "paci", a, slack=slack, optimizer=optimizer, cost=cost, seed=SEED
+        modules, "paci", a, slack=slack, weights=weights, optimizer=optimizer, cost=cost, seed=SEED
     )
     run = local.train(batches)
 
@@ -82,24 +84,53 @@ def both(case, optimizer=toys.adamw, **options):
         with draws_of(SEED, stage, m, torch.device("cpu")):
             return F.dropout(torch.ones(toys.ROWS, toys.WIDTH), dropout)
 
-    losses, after = twin.train(rows, before, batches, a, optimizer, toys.warm_up, masks, **options)
+    losses, after = twin.train(
+        rows, before, batches, a, optimizer, toys.warm_up, masks, twins_weights or weights
+    )
     assert sorted(rows) == sorted(twin.Row(*row[1:]) for row in run.timeline.rows)
     return run, [run.losses, toys.weights(modules)], [losses, after]
 
 
 @pytest.mark.parametrize("optimizer", [toys.adamw, toys.sgd])
+@pytest.mark.parametrize("weights", ["live", "stashed"])
 @pytest.mark.parametrize("case", CASES)
-def test_equals_the_twin_to_the_last_bit(case, optimizer):
-    _, ours, twins = both(case, optimizer)
+def test_equals_the_twin_to_the_last_bit(case, weights, optimizer):
+    _, ours, twins = both(case, optimizer, weights)
     assert toys.same(ours, twins)
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_twin_can_tell_live_from_stashed_weights(case):
     """Wherever a stage that has an input gradient to compute drifts, and only there."""
-    run, ours, twins = both(case, backward_reads="stashed")
+    run, ours, twins = both(case, twins_weights="stashed")
     drifts = any(max(drift) > 0 for drift in run.drift[1:])
     assert toys.same(ours, twins) != drifts
+
+
+@pytest.mark.parametrize("optimizer", [toys.adamw, toys.sgd])
+@pytest.mark.parametrize(
+    "case",
+    [
+        (1, 2, 0, Cost(), 0.0),
+        (3, 3, 0, Cost(), 0.3),
+        (4, 6, 2, Cost(1, 1.5, transfer=0.3, jitter=0.3, update=0.2), 0.3),
+        (4, 5, 0, Cost([1, 3, 1, 2], [2, 2, 5, 1], update=1, transfer=[0, 1, 2, 0]), 0.0),
+    ],
+)
+def test_double_buffered_weights_equal_the_twin_to_the_last_bit(case, optimizer):
+    _, ours, twins = both(case, optimizer, "double-buffered")
+    assert toys.same(ours, twins)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_corrected_weights_equal_the_twin(case):
+    """But for the order of roundings in the mean of the changes."""
+    run, (losses, after), (twins_losses, twins_after) = both(case, toys.sgd, "corrected")
+    torch.testing.assert_close(losses, twins_losses, rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(after, twins_after, rtol=1e-4, atol=1e-6)
+    if any(max(drift) > 0 for drift in run.drift[1:]):
+        _, (_, live), _ = both(case, toys.sgd, "live", "live")
+        assert not toys.same(after, live)
 
 
 @given(toys.sizes(stages=4), st.sampled_from(["paci", "gpipe", "1f1b-flush"]))

@@ -31,13 +31,38 @@ def test_memory_is_what_the_clock_measures(schedule, N, a, slack):
 
 
 def test_live_weights_are_the_only_copy():
-    assert theory.parameter_units("live") == 1
+    assert theory.parameter_units("live", 8, 0, 1) == 1
+
+
+def test_published_bubbles():
+    """Idle over ideal time of 8 ranks and 32 micro-batches: (N-1)/m, (N-1)/(v m), a third, none."""
+    rate = theory.bubble_rate
+    assert rate("1f1b-flush", 8, 32) == rate("gpipe", 8, 32) == 7 / 32
+    assert rate("interleaved-1f1b", 8, 32, stages_per_rank=4) == 7 / (4 * 32)
+    assert rate("zb-h1", 8, 32) == pytest.approx(7 / 32 / 3)
+    assert rate("zb-2p", 8, 32) == rate("zbv", 8, 32, 2) == rate("paci", 8, 4) == 0
+    assert 1 / (1 + rate("1f1b-flush", 8, 32)) == theory.bubble_efficiency(8, 32)
+
+
+def test_published_memory():
+    """Against the N micro-batches of 1F1B's first rank, stages of v to a rank counted as 1/v."""
+    units = theory.activation_units
+    assert units("zb-h1", 8, 7, 32) == units("1f1b-flush", 8, 0, 32) == 8
+    assert units("zb-h2", 8, 7, 32) == 2 * 8 - 1
+    assert units("zb-2p", 8, 7, 32) == 2 * 8
+    assert units("zbv", 16, 7, 32, stages_per_rank=2) / 2 == 8
+    assert units("dualpipev", 16, 7, 32, stages_per_rank=2) / 2 == 8 + 1 / 2
+    assert units("interleaved-1f1b", 32, 0, 32, stages_per_rank=4) / 4 == 8 * (1 + 7 / (8 * 4))
 
 
 @pytest.mark.parametrize(
     "ask",
-    [lambda: theory.activation_units("nonesuch", 4, 0, 4), lambda: theory.parameter_units("")],
+    [
+        lambda: theory.activation_units("nonesuch", 4, 0, 4),
+        lambda: theory.parameter_units("", 8, 0, 1),
+        lambda: theory.bubble_rate("nonesuch", 4, 4),
+    ],
 )
 def test_no_closed_form(ask):
-    with pytest.raises(ValueError, match=r"no closed form for the .* memory of"):
+    with pytest.raises(ValueError, match=r"no closed form for the .* of"):
         ask()

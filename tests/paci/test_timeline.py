@@ -41,6 +41,15 @@ def test_picture(timeline):
     ]
 
 
+def test_picture_of_ranks_with_several_stages():
+    rows = [
+        Step(0, 0, "F", 10, 0, 1, 0),
+        Step(0, 1, "F", 10, 1, 2, 0),
+        Step(0, 1, "B", 10, 2, 4, 0),
+    ]
+    assert Timeline(rows, ranks=1, accumulation=2).ascii() == "rank 0  0F10 1F10 1B10-----"
+
+
 def test_trace_for_perfetto(tmp_path, timeline):
     path = tmp_path / "trace.json"
     timeline.perfetto(path, seconds_per_unit=0.5)

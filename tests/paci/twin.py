@@ -6,14 +6,20 @@ weights to a stage's history, so that an action says which version it reads.
 
     history[i] = [v0, v1, v2, ...]      stage i updates: append
     forward  of m at stage i reads history[i][-1] and remembers its input, output and version
+                          (of "double-buffered" weights: it reads version m // a - 1 instead)
     backward of m at stage i reads history[i][-1] of *its* moment ("live"),
-                          or the remembered version ("stashed", PipeDream's answer)
+                          or the version of the forward ("stashed" and "double-buffered"),
+                          or it goes back from history[i][-1] by a fading mean of the changes
+                          in the history, as often as there were updates since ("corrected")
 """
 
+import itertools
 from fractions import Fraction
 from typing import NamedTuple
 
 import torch
+
+FADING = 0.135  # over the delay of a stage: (N - 1 - i) / a updates
 
 
 class Row(NamedTuple):
@@ -67,7 +73,7 @@ def clock(N, a, slack, microbatches, duration, update, transfer) -> list[Row]:
     return rows
 
 
-def train(rows, parameters, batches, a, optimizer, lr_lambda, masks, backward_reads="live"):
+def train(rows, parameters, batches, a, optimizer, lr_lambda, masks, weights="live"):
     """Losses (by micro-batch) and final weights of stages leaky_relu(x Wᵀ + b) * mask under a
     mean squared error, for actions in the order of `rows`.
 
@@ -84,7 +90,9 @@ def train(rows, parameters, batches, a, optimizer, lr_lambda, masks, backward_re
     for i, kind, m, _, _, version in rows:
         assert version == len(history[i]) - 1
         if kind == "F":
-            W, b = history[i][-1]
+            if weights == "double-buffered":
+                version = max(m // a - 1, 0)
+            W, b = history[i][version]
             x = batches[m][0] if i == 0 else sent.pop((i, m))
             z = x @ W.T + b
             y = sent[i + 1, m] = z * slope(z) * masks(i, m)
@@ -96,7 +104,10 @@ def train(rows, parameters, batches, a, optimizer, lr_lambda, masks, backward_re
             continue
 
         x, z, seen = remembered.pop((i, m))
-        W, b = history[i][{"live": -1, "stashed": seen}[backward_reads]]
+        W, b = history[i][seen if weights in ("stashed", "double-buffered") else -1]
+        if weights == "corrected":
+            changes = mean_change(history[i], fading=FADING ** (a / max(N - 1 - i, 1)))
+            W, b = (p - (version - seen) * c for p, c in zip((W, b), changes, strict=True))
         dz = returned.pop((i, m)) * masks(i, m) * slope(z)
         if i > 0:
             returned[i - 1, m] = dz @ W
@@ -112,6 +123,14 @@ def train(rows, parameters, batches, a, optimizer, lr_lambda, masks, backward_re
             sums[i] = [None, None]
 
     return [losses[m] for m in range(len(batches))], [stage[-1] for stage in history]
+
+
+def mean_change(versions, fading):
+    """The mean change from version to version, the weight of one fading with every later one."""
+    mean = [torch.zeros_like(p) for p in versions[0]]
+    for before, after in itertools.pairwise(versions):
+        mean = [fading * mean[k] + (1 - fading) * (after[k] - before[k]) for k in range(len(mean))]
+    return mean
 
 
 def slope(z):

@@ -4,7 +4,8 @@ import pytest
 import torch
 from transformers import GPT2LMHeadModel
 
-from experiments.models import build_stages, config, save_pretrained
+from experiments.models import build_stages, config, count_flops, save_index, save_stage
+from paci.partition import partition
 
 MODEL = SimpleNamespace(
     layers=2,
@@ -20,7 +21,9 @@ MODEL = SimpleNamespace(
 @pytest.mark.parametrize("count", [1, 3])
 def test_transformers_reads_what_the_stages_wrote(tmp_path, count):
     stages = build_stages(MODEL, 31, count, seed=0)
-    save_pretrained(stages, config(MODEL, 31), tmp_path / "model")
+    for index, stage in enumerate(stages):
+        save_stage(stage, index, count, tmp_path / "model")
+    save_index(MODEL, 31, partition(count_flops(config(MODEL, 31)), count), tmp_path / "model")
     loaded, report = GPT2LMHeadModel.from_pretrained(tmp_path / "model", output_loading_info=True)
 
     assert not any(report.values())  # nothing missing, unexpected or of another shape
@@ -30,12 +33,3 @@ def test_transformers_reads_what_the_stages_wrote(tmp_path, count):
     for stage in stages:
         hidden = stage.eval()(hidden)
     assert torch.equal(loaded(tokens).logits, hidden)
-
-
-def test_refuses_a_part_of_a_model(tmp_path):
-    stages = build_stages(MODEL, 31, 3, seed=0)
-    with pytest.raises(ValueError, match=r"missing \['lm_head.weight'"):
-        save_pretrained(stages[:2], config(MODEL, 31), tmp_path)
-    with pytest.raises(ValueError, match=r"foreign or twice \['lm_head.weight'"):
-        save_pretrained([*stages, stages[-1]], config(MODEL, 31), tmp_path)
-    assert not list(tmp_path.iterdir())

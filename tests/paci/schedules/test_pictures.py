@@ -20,6 +20,13 @@ CASES = {
     "paci": ("paci", 4, 12, 2, 0, Cost(1, 2)),
     "paci-slack-latency": ("paci", 4, 12, 2, 2, Cost(1, 2, transfer=1)),
     "async-1f1b-uneven": ("async-1f1b", 3, 8, 1, 0, Cost([1, 2, 1], [2, 3, 2], update=1)),
+    "interleaved-1f1b": ("interleaved-1f1b", 8, 16, 8, 0, Cost(1, 2)),
+    "zb-h1": ("zb-h1", 4, 16, 8, 0, Cost(1, 2)),
+    "zb-h2": ("zb-h2", 4, 16, 8, 0, Cost(1, 2)),
+    "zb-1p": ("zb-1p", 4, 16, 8, 0, Cost(1, 2)),
+    "zb-2p": ("zb-2p", 4, 16, 8, 0, Cost(1, 2)),
+    "zbv": ("zbv", 8, 16, 8, 0, Cost(1, 2)),
+    "dualpipev": ("dualpipev", 8, 16, 8, 0, Cost(1, 2)),
 }
 
 
@@ -37,15 +44,29 @@ def test_golden(case):
 
 
 @pytest.mark.parametrize(
-    ("module", "schedule", "accumulation", "microbatches"),
-    [("gpipe", "gpipe", 4, 4), ("one_f_one_b", "1f1b-flush", 4, 4), ("paci", "paci", 2, 8)],
+    ("module", "schedule", "stages", "accumulation", "microbatches", "backward"),
+    [
+        ("gpipe", "gpipe", 3, 4, 4, 1),
+        ("one_f_one_b", "1f1b-flush", 3, 4, 4, 1),
+        ("paci", "paci", 3, 2, 8, 1),
+        ("interleaved", "interleaved-1f1b", 4, 4, 4, 1),
+        ("zb_h1", "zb-h1", 3, 5, 5, 2),
+        ("zb_h2", "zb-h2", 3, 5, 5, 2),
+        ("zb_2p", "zb-2p", 3, 6, 6, 2),
+        ("zbv", "zbv", 4, 3, 3, 2),
+        ("dualpipev", "dualpipev", 4, 4, 4, 2),
+    ],
 )
-def test_docstrings_draw_what_happens(module, schedule, accumulation, microbatches):
+def test_docstrings_draw_what_happens(
+    module, schedule, stages, accumulation, microbatches, backward
+):
     doc = importlib.import_module(f"paci.schedules.{module}").__doc__
-    drawn = [line.strip() for line in doc.splitlines() if line.startswith("    stage ")]
-    real = simulate(schedule, 3, microbatches, accumulation, cost=Cost(1, 1)).timeline.ascii()
+    lines = [line for line in doc.splitlines() if line.startswith(("    stage ", "    rank "))]
+    drawn = [line.strip() for line in lines]
+    run = simulate(schedule, stages, microbatches, accumulation, cost=Cost(1, backward))
+    real = run.timeline.ascii()
     if "|" not in doc:
         real = real.replace("|", " ")
     for one, other in zip(drawn, real.splitlines(), strict=True):
-        beginning = one.removeprefix("stage").rstrip(" .").replace("   ", "  ", 1)
-        assert other.removeprefix("rank").startswith(beginning)
+        beginning = one.removeprefix("stage").removeprefix("rank").rstrip(" .")
+        assert other.removeprefix("rank").startswith(beginning.replace("   ", "  ", 1))

@@ -1,0 +1,89 @@
+"""The pipeline of a run, on the executor that its configuration names.
+
+local         all stages in this process, simulated clock
+distributed   this process is one rank of torch.distributed, wall clock
+emulated      the same with stages that wait instead of computing: only times mean anything
+"""
+
+import os
+
+import torch
+from omegaconf import DictConfig, OmegaConf
+from torch import nn
+
+from experiments import models
+from experiments.cut import cut_for
+from experiments.optimizer import make_optimizer, warmup_cosine
+from experiments.run import Run
+from paci import Cost, DistributedPipeline, LocalPipeline
+from paci.schedules import build
+
+CLOCKS = {"local": "simulated", "distributed": "wall", "emulated": "emulated"}
+
+
+def build_pipeline(run: Run) -> LocalPipeline | DistributedPipeline:
+    """All of this process's stages, ready to train."""
+    config, executor, method = run.config, run.config.executor, run.config.method
+    torch.set_num_threads(executor.threads)
+    options = {
+        "accumulation": method.accumulation,
+        "slack": method.slack,
+        "weights": method.weights,
+        "optimizer": make_optimizer(config),
+        "loss_fn": models.loss,
+        "lr_lambda": warmup_cosine(run.updates, config.optimizer.warmup, config.optimizer.final),
+        "seed": config.seed,
+        "measure_every": config.measure_every,
+    }
+    if executor.name == "local":
+        modules = [_module(run, stage) for stage in range(config.stages)]
+        cost = _cost(executor.cost, run.microbatch)
+        return LocalPipeline(modules, method.schedule, cost=cost, **options)
+    modules = [_module(run, stage) for stage in _own_stages(config)]
+    emulate = _cost(executor.cost, run.microbatch) if executor.name == "emulated" else None
+    return DistributedPipeline(
+        modules, method.schedule, order=executor.order, emulate=emulate, **options
+    )
+
+
+def ranks(config: DictConfig) -> int:
+    """Processes that a run of `config` needs."""
+    if config.executor.name == "local":
+        return 1
+    return len(_placement(config))
+
+
+def _placement(config: DictConfig) -> tuple[tuple[int, ...], ...]:
+    method = config.method
+    return build(method.schedule, config.stages, method.accumulation, method.slack).placement
+
+
+def _own_stages(config: DictConfig) -> tuple[int, ...]:
+    return _placement(config)[int(os.environ["RANK"])]
+
+
+def _module(run: Run, stage: int) -> nn.Module:
+    """Stage `stage` of the model on its device, its forward in the run's precision."""
+    config, executor, vocabulary = run.config, run.config.executor, run.corpus.vocabulary
+    cut = cut_for(config, vocabulary)
+    module = models.build_stage(
+        config.model, vocabulary, config.stages, stage, config.seed, cut
+    ).to(_device(executor))
+    if executor.precision == "bfloat16-autocast":
+        module.forward = torch.autocast(executor.device, torch.bfloat16)(module.forward)
+    return module
+
+
+def _device(executor: DictConfig) -> torch.device:
+    if executor.device == "cuda" and executor.name != "local":
+        return torch.device("cuda", int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())
+    return torch.device(executor.device)
+
+
+def _cost(times: DictConfig, microbatch: int) -> Cost:
+    """The times of a micro-batch from those of one sequence (an update's are its own)."""
+    times = OmegaConf.to_container(times)
+    for name in ("forward", "backward", "transfer"):
+        one = times[name]
+        times[name] = [microbatch * t for t in one] if isinstance(one, list) else microbatch * one
+    return Cost(**times)

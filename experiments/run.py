@@ -1,0 +1,51 @@
+"""One run: what it computes, on what, and where its results go; nothing has started yet."""
+
+from pathlib import Path
+
+import torch
+from omegaconf import DictConfig
+
+from experiments import data
+from experiments.config import run_name, updates
+from experiments.runfolder import RunFolder
+
+
+class Run:
+    """The run that `config` describes; whatever a user may have got wrong raises ValueError."""
+
+    def __init__(self, config: DictConfig):
+        if config.executor.device == "cuda" and not torch.cuda.is_available():
+            raise ValueError("executor.device is cuda, but PyTorch finds no CUDA device here")
+        self.config = config
+        self.folder = RunFolder(Path(config.runs) / run_name(config), config)
+        self.folder.check_config()
+        self.updates = updates(config)
+        self.corpus = data.load(config.data)
+        self.batches(first=0, count=config.method.accumulation)  # refuses too small a corpus
+        self.validation = data.evaluation_batches(
+            self.corpus.validation.tokens,
+            config.model.context,
+            config.validation_microbatch,
+            config.validation_sequences,
+        )
+
+    @property
+    def microbatch(self) -> int:
+        """Sequences of a micro-batch."""
+        return self.config.batch // self.config.method.accumulation
+
+    @property
+    def segment_ends(self) -> list[int]:
+        """The updates after which the pipeline drains, to evaluate and to write a checkpoint."""
+        parts = self.config.evaluations
+        return [self.updates * part // parts for part in range(1, parts + 1)]
+
+    def batches(self, first: int, count: int) -> data.Batches:
+        """Micro-batches `first` to `first + count - 1` of this run."""
+        tokens, context = self.corpus.train.tokens, self.config.model.context
+        seed = self.config.seed
+        return data.Batches(tokens, context, self.microbatch, seed, first, count=count)
+
+    def tokens(self, update: int) -> int:
+        """Trained on, after `update` updates."""
+        return update * self.config.batch * self.config.model.context

@@ -1,0 +1,179 @@
+"""The training loop of a run: segments, each ended by an evaluation and a checkpoint.
+
+update   0 ──────────── 58 ──────────── 117 ── ...
+         evaluate       drain, evaluate, checkpoint
+"""
+
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+
+from tqdm import tqdm
+
+from experiments import models
+from experiments.cut import cut_for
+from experiments.pipelines import CLOCKS, build_pipeline
+from experiments.run import Run
+from experiments.runfolder import replace
+from paci import write_orders
+from paci.local import Segment, Update
+
+
+class Diverged(Exception):
+    """The training loss is no longer a number."""
+
+
+class Training:
+    """`run`, in this process; where there are several, each is one rank and calls the same.
+
+    The rank that knows the losses (`reports`) writes what the run folder says of the run.
+    """
+
+    def __init__(self, run: Run):
+        self.run, self.config, self.folder = run, run.config, run.folder
+        self.pipeline = build_pipeline(run)
+        self.clock = CLOCKS[run.config.executor.name]
+
+    @property
+    def done(self) -> int:
+        """Updates."""
+        return self.pipeline.microbatch // self.config.method.accumulation
+
+    def train(self) -> None:
+        """To the end of the run, from its newest checkpoint; or, if interrupted, to the end of
+        the window in training, and a checkpoint."""
+        if not self.pipeline.load(self.folder.checkpoints):
+            self.rewind(-1)
+            self.evaluate()
+        self.rewind(self.done)
+        with self.progress() as on_update:
+            for end in self.run.segment_ends:
+                if end > self.done:
+                    count = (end - self.done) * self.config.method.accumulation
+                    batches = self.run.batches(self.pipeline.microbatch, count)
+                    segment = self.pipeline.train(batches, on_update)
+                    self.log_segment(segment)
+                    if self.done < end:
+                        self.pipeline.save(self.folder.checkpoints)
+                        return self.report("preempted", "interrupted")
+                    self.evaluate()
+                    self.pipeline.save(self.folder.checkpoints)
+        self.save_model()
+        self.report("completed")
+
+    def evaluate(self) -> None:
+        loss = self.pipeline.evaluate(self.run.validation)
+        line = {
+            "update": self.done,
+            "tokens": self.run.tokens(self.done),
+            "validation_loss": loss,
+            "perplexity": math.exp(loss) if loss < 700 else math.inf,  # beyond it exp overflows
+            "seconds": self.pipeline.seconds,
+            "clock": self.clock,
+        }
+        self.log("metrics.jsonl", [line])
+
+    @contextmanager
+    def progress(self) -> Iterator[Callable[[Update], None] | None]:
+        """Gives what logs each update, keeps the status fresh, and shows a bar on a terminal;
+        None where nothing is reported."""
+        if not self.pipeline.reports:
+            yield None
+            return
+        self.report("running")
+        newest, reported = self.done, time.monotonic()
+
+        def on_update(update: Update) -> None:
+            nonlocal newest, reported
+            newest = update.number
+            self.log("metrics.jsonl", [self.update_line(update)])
+            if not math.isfinite(update.loss):
+                raise Diverged(f"diverged: the loss of update {newest} is {update.loss}")
+            if time.monotonic() - reported > 1:
+                self.folder.report("running", newest, self.run.updates)
+                reported = time.monotonic()
+            bar.set_postfix_str(f"loss {update.loss:.3f}", refresh=False)
+            bar.update()
+
+        with tqdm(
+            total=self.run.updates,
+            initial=self.done,
+            desc=self.folder.path.name,
+            unit="update",
+            disable=None,
+        ) as bar:
+            try:
+                yield on_update
+            except BaseException:  # who says how the run ended takes the update from here
+                self.folder.report("running", newest, self.run.updates)
+                raise
+
+    def update_line(self, update: Update) -> dict:
+        return {
+            "update": update.number,
+            "tokens": self.run.tokens(update.number),
+            "loss": update.loss,
+            "lr": update.learning_rate,
+            "seconds": update.seconds,
+            "clock": self.clock,
+        }
+
+    def log_segment(self, segment: Segment | None) -> None:
+        """What each stage's books say of the segment, a line a stage, and what every rank did."""
+        if segment is None:
+            return
+        busy: Counter[int] = Counter()
+        for row in segment.timeline.rows:
+            busy[row.stage] += row.end - row.start
+        ranks = {row.stage: row.rank for row in segment.timeline.rows}
+        parameter_bytes = models.parameter_bytes(
+            self.config.model,
+            self.run.corpus.vocabulary,
+            cut_for(self.config, self.run.corpus.vocabulary),
+        )
+        lines = [
+            {
+                "update": self.done,
+                "stage": stage,
+                "drift": segment.drift[stage],
+                "staleness": segment.staleness[stage],
+                "movement": [asdict(movement) for movement in segment.movements[stage]],
+                "peak_in_flight": segment.peak_in_flight[stage],
+                "activation_bytes": segment.peak_held[stage].activations,
+                "parameter_bytes": parameter_bytes[stage],
+                "version_bytes": segment.peak_held[stage].copies,
+                "busy_seconds": busy[stage],
+                "idle_seconds": segment.seconds - segment.timeline.busy[rank],
+                "clock": self.clock,
+            }
+            | ({"waiting_seconds": segment.waiting[rank]} if segment.waiting else {})
+            for stage, rank in sorted(ranks.items())
+        ]
+        self.log("stages.jsonl", lines)
+        self.folder.orders.mkdir(exist_ok=True)
+        file = self.folder.orders / f"{self.done:09d}.csv"
+        replace(file, write_orders(segment.timeline.orders()))
+
+    def save_model(self) -> None:
+        """The trained model, each stage by the rank that has it, for transformers to read."""
+        vocabulary = self.run.corpus.vocabulary
+        for stage in self.pipeline.stages:
+            models.save_stage(stage.module, stage.index, self.config.stages, self.folder.model)
+        if self.pipeline.reports:
+            cut = cut_for(self.config, vocabulary)
+            models.save_index(self.config.model, vocabulary, cut, self.folder.model)
+
+    def log(self, file: str, lines: list[dict]) -> None:
+        if self.pipeline.reports:
+            self.folder.log(file, lines)
+
+    def rewind(self, update: int) -> None:
+        if self.pipeline.reports:
+            self.folder.rewind(update)
+
+    def report(self, state: str, why: str | None = None) -> None:
+        if self.pipeline.reports:
+            self.folder.report(state, self.done, self.run.updates, why)

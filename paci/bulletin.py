@@ -1,0 +1,47 @@
+"""A board on which any rank pins a notice and every rank reads all of them, in one order.
+
+For what must not wait for the next message, and costs nothing while there is none: that a rank
+has failed, that training should stop. It lives in torch.distributed's store, which answers as
+long as the process that hosts it does, whichever rank is gone.
+"""
+
+import json
+from collections.abc import Callable
+from datetime import timedelta
+from threading import Thread
+
+import torch.distributed as dist
+
+FOR_EVER = timedelta(days=365)
+
+
+class Bulletin:
+    """`read` gets every notice (a dict that JSON can hold) in a thread of its own, or None, once,
+    if the board is gone."""
+
+    def __init__(self, store: dist.Store, read: Callable[[dict | None], None]):
+        self._store = store
+        self._read = read
+        self._reader = store.clone()  # a connection of its own, for it blocks
+        Thread(target=self._follow, daemon=True).start()
+
+    def post(self, notice: dict) -> None:
+        number = self._store.add("count", 1)
+        self._store.set(str(number), json.dumps(notice))
+
+    def close(self) -> None:
+        """Every rank's thread stops reading."""
+        self.post({})
+
+    def _follow(self) -> None:
+        number = 1
+        try:
+            while True:
+                self._reader.wait([str(number)], FOR_EVER)
+                notice = json.loads(self._reader.get(str(number)))
+                if not notice:
+                    return
+                self._read(notice)
+                number += 1
+        except RuntimeError:
+            self._read(None)

@@ -1,0 +1,355 @@
+"""A pipeline of processes, one rank each, on torch.distributed."""
+
+import time
+from collections import ChainMap
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from queue import SimpleQueue
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+from paci import checkpoint
+from paci.actions import BACKWARD, FORWARD, Action
+from paci.bulletin import Bulletin
+from paci.clock import Step, play, whole_windows
+from paci.cost import Cost, Durations
+from paci.emulated import Emulated, EmulatedDevice, emulated_loss
+from paci.engine import Engine
+from paci.failure import RankFailed, first_failure, post_failure
+from paci.handshake import Refused, agree_settings, agree_shapes, clock_offset
+from paci.local import Batch, Segment, Update
+from paci.schedules import Recorded, Schedule, build
+from paci.stage import Loss, MakeOptimizer, Stage
+from paci.timeline import Timeline
+from paci.transport import LinkLost, Receiver, Sender, Spec
+
+ORDERS = ("dynamic", "static")
+
+
+class DistributedPipeline:
+    """Train a pipeline of which this process holds `stages`: a module, or several, in order.
+
+    Every rank of the default process group makes one, with the same arguments but its own stages.
+    They are those of `LocalPipeline`, and:
+
+    order    "dynamic": the schedule decides by what has arrived; "static": the order that it takes
+             when all times are uniform is fixed in advance, and results repeat to the last bit
+    emulate  times in seconds that stages take instead of computing
+
+    Raises ValueError, at every rank, for unknown names, impossible sizes and unequal arguments.
+    """
+
+    _made = 0  # pipelines of this process; the same at every rank
+
+    def __init__(
+        self,
+        stages: nn.Module | Sequence[nn.Module],
+        schedule: str | Schedule = "paci",
+        accumulation: int | None = None,
+        slack: int = 0,
+        weights: str = "live",
+        *,
+        optimizer: MakeOptimizer,
+        loss_fn: Loss,
+        lr_lambda: Callable[[int], float] | None = None,
+        seed: int = 0,
+        measure_every: int = 0,
+        order: str = "dynamic",
+        emulate: Cost | None = None,
+    ):
+        if order not in ORDERS:
+            raise ValueError(f"unknown order {order!r}: choose from {', '.join(ORDERS)}")
+        modules = [stages] if isinstance(stages, nn.Module) else list(stages)
+        self.rank, ranks = dist.get_rank(), dist.get_world_size()
+        total = ranks * len(modules)
+        self.schedule = build(schedule, total, accumulation, slack)
+        self.accumulation = self.schedule.accumulation
+        self.order = order
+        self.seed = seed
+        self.emulate = emulate
+        placement = self.schedule.placement
+        self._owner = [
+            next(rank for rank in range(ranks) if stage in placement[rank])
+            for stage in range(total)
+        ]
+        own = placement[self.rank]
+        if emulate is not None:
+            device, loss_fn = EmulatedDevice(), emulated_loss(loss_fn)
+            modules = [Emulated(m, i, device) for i, m in zip(own, modules, strict=True)]
+        self.stages = [
+            Stage(
+                index, total, module, self.accumulation, optimizer, lr_lambda, loss_fn,
+                weights, seed, measure_every,
+            )
+            for index, module in zip(own, modules, strict=True)
+        ]  # fmt: skip
+        for stage in self.stages if emulate else ():
+            stage.optimizer.register_step_pre_hook(stage.module.update)
+        self.microbatch = 0  # the index of the next one
+        self.seconds = 0.0  # of training on the wall, all segments together
+        self._segment = 0
+        self._engine: Engine | None = None
+
+        everyone, device = list(range(ranks)), self.stages[0].device
+        links = "nccl" if device.type == "cuda" else "gloo"
+        self._control = dist.new_group(everyone, backend="gloo")
+        self._groups = {
+            kind: dist.new_group(everyone, backend=links) for kind in (FORWARD, BACKWARD)
+        }
+        self._inbox: SimpleQueue = SimpleQueue()
+        DistributedPipeline._made += 1
+        store = dist.distributed_c10d._get_default_store()
+        self._board = Bulletin(
+            dist.PrefixStore(f"paci/{DistributedPipeline._made}/", store), self._inbox.put
+        )
+        agree_settings(
+            self.gather, stages=len(modules), schedule=self.schedule.name, order=order, seed=seed,
+            accumulation=self.accumulation, slack=slack, weights=weights,
+        )  # fmt: skip
+        self._offset = clock_offset(self.gather, self._control)
+
+    @property
+    def reports(self) -> bool:
+        """Whether this is the rank that knows the losses, and so reports: the last stage's."""
+        return any(stage.is_last for stage in self.stages)
+
+    def train(
+        self, batches: Iterable[Batch], on_update: Callable[[Update], None] | None = None
+    ) -> Segment | None:
+        """Fill the pipeline, train on `batches`, drain it; returns what all ranks did at the rank
+        that `reports`, elsewhere None.
+
+        Every rank passes the same number of batches; inputs are read by the first stage only and
+        targets by the last. `on_update` is called where it `reports`, as soon as that stage has
+        made an update; its seconds are the wall's, of training. Raises ValueError at every rank,
+        before any work, unless batches are whole windows that fit the stages, and `RankFailed`
+        within seconds when any rank has failed.
+        """
+        batches = batches if isinstance(batches, Sequence) else list(batches)
+        count, a = len(batches), self.accumulation
+        whole_windows(count, a)
+        with self._failures():
+            agree_settings(self.gather, microbatches=count, first_microbatch=self.microbatch)
+            specs = self._agree_shapes(batches)
+            for stage in self.stages:
+                stage.ledger.clear()
+                stage.saved.clear()
+            if self.emulate:
+                self._emulate(count, specs)
+            self._segment += 1
+            senders, receivers = self._links(specs, count)
+            started = time.monotonic()
+
+            def on_window(losses: list[torch.Tensor], rate: float) -> None:
+                version = self.stages[-1].ledger.version
+                seconds = self.seconds + time.monotonic() - started
+                on_update(Update(version, torch.stack(losses).mean().item(), rate, seconds))
+
+            self._engine = Engine(
+                self.rank, self._rule(count), self.stages, count, self.microbatch, self._inbox,
+                senders, self._on_notice, on_window if on_update else None,
+            )  # fmt: skip
+            self._stopped = False
+            self._engine.run(batches)
+            return self._finish(count, started, senders, receivers)
+
+    def evaluate(self, batches: Iterable[Batch]) -> float:
+        """Mean loss over `batches` in evaluation mode, at every rank; leaves no trace."""
+        batches = batches if isinstance(batches, Sequence) else list(batches)
+        with self._failures():
+            return self._evaluate(batches)
+
+    def interrupt(self) -> None:
+        """Ask all ranks to end the segment in training (or the next) after the window that has
+        begun. May be called at any rank, from a signal handler."""
+        self._board.post({"interrupt": self.rank})
+
+    def gather(self, value: object) -> list:
+        """The `value` of every rank, in order of ranks, at every rank. All ranks call it."""
+        values = [None] * len(self.schedule.placement)
+        try:
+            dist.all_gather_object(values, value, group=self._control)
+        except RuntimeError as error:
+            raise LinkLost(None, None, None, str(error)) from error
+        return values
+
+    def save(self, folder: Path, state: dict, keep: int = 2) -> None:
+        """Write a checkpoint below `folder`, which all ranks share; see `paci.checkpoint`."""
+        with self._failures():
+            parts = self.gather(checkpoint.write_parts(folder, state, self.stages))
+            if self.rank == 0:
+                checkpoint.commit(folder, state, dict(ChainMap(*parts)), keep)
+            self.gather(None)
+
+    def load(self, folder: Path) -> dict | None:
+        """Load the newest valid checkpoint below `folder`, by however many stages it was written;
+        returns its state, or None if there is none."""
+        with self._failures():
+            newest = self.gather(checkpoint.newest(folder) if self.rank == 0 else None)[0]
+            return newest and checkpoint.load(newest, self.stages)
+
+    def close(self) -> None:
+        """Wait for all ranks, and give back what the pipeline holds."""
+        self.gather(None)
+        if self.rank == 0:
+            self._board.close()
+        for group in (*self._groups.values(), self._control):
+            dist.destroy_process_group(group)
+
+    def _rule(self, count: int) -> Schedule:
+        if self.order == "dynamic":
+            return self.schedule
+        orders: list[list[Action]] = [[] for _ in self.schedule.placement]
+        for rank, stage, kind, microbatch, *_ in play(
+            self.schedule, count, Durations(Cost(), self.schedule.stages, count)
+        ):
+            orders[rank].append(Action(stage, kind, microbatch))
+        return Recorded(orders, self.accumulation)
+
+    def _agree_shapes(self, batches: Sequence[Batch]) -> dict[int, Spec]:
+        return agree_shapes(self.stages, self._owner, batches[0], self.gather, self._control)
+
+    def _links(self, specs: dict[int, Spec], count: int) -> tuple[dict, list[Receiver]]:
+        """Senders by (receiving stage, kind), and receivers, for `count` messages each."""
+        senders, receivers = {}, []
+        for stage in self.stages:
+            for kind, source, to in (
+                (FORWARD, stage.index - 1, stage.index + 1),
+                (BACKWARD, stage.index + 1, stage.index - 1),
+            ):
+                group = self._groups[kind]
+                if self._is_elsewhere(to):
+                    spec = specs[max(to, stage.index)]
+                    senders[to, kind] = Sender(group, self._owner[to], to, spec)
+                if self._is_elsewhere(source):
+                    spec = specs[max(source, stage.index)]
+                    receivers.append(
+                        Receiver(
+                            group, self._owner[source], source, stage.index, spec, count,
+                            self._arrived(stage.index, kind),
+                        )
+                    )  # fmt: skip
+        return senders, receivers
+
+    def _arrived(self, stage: int, kind: str) -> Callable:
+        put = self._inbox.put
+        return lambda item: put(item if isinstance(item, LinkLost) else (stage, kind, item))
+
+    def _is_elsewhere(self, stage: int) -> bool:
+        return 0 <= stage < len(self._owner) and self._owner[stage] != self.rank
+
+    def _emulate(self, count: int, specs: dict[int, Spec]) -> None:
+        total = len(self._owner)
+        durations = Durations(self.emulate, total, count, self.seed, self.microbatch)
+        for stage in self.stages:
+            loss = Spec((), torch.float32, stage.device)
+            spec = specs.get(stage.index + 1, loss)
+            output = torch.zeros(spec.shape, dtype=spec.dtype, device=spec.device)
+            stage.module.begin(durations, output)
+
+    def _finish(
+        self, count: int, started: float, senders: dict, receivers: list[Receiver]
+    ) -> Segment | None:
+        """The segment is done here; wait for all ranks, and tell the one that reports."""
+        engine = self._engine
+        steps = [(*s[:4], s[4] + self._offset, s[5] + self._offset, s[6]) for s in engine.steps]
+        ledgers = [stage.ledger for stage in self.stages]
+        books = {
+            "started": started + self._offset,
+            "ended": steps[-1][5],
+            "stopped": self._stopped,
+            "waiting": dict(engine.waiting),
+            "stages": [
+                (s.index, g.drift, g.staleness, g.movements, g.peak_in_flight, s.saved.peak)
+                for s, g in zip(self.stages, ledgers, strict=True)
+            ],
+        }
+        all_books = self.gather(books)
+        for receiver in receivers:
+            receiver.expected = engine.count
+        self.gather(None)  # now all receivers know where it ends
+        for sender in senders.values():
+            sender.finish(count - engine.count)
+        for receiver in receivers:
+            receiver.join()
+        all_steps = [None] * len(all_books) if self.reports else None
+        dist.gather_object(steps, all_steps, self._owner[-1], group=self._control)
+
+        origin = min(b["started"] for b in all_books)
+        self.microbatch += engine.count
+        self.seconds += max(b["ended"] for b in all_books) - origin
+        if not self.reports:
+            return None
+        rows = [
+            Step(*s[:4], s[4] - origin, s[5] - origin, s[6]) for steps in all_steps for s in steps
+        ]
+        stages = sorted((s for b in all_books for s in b["stages"]), key=lambda s: s[0])
+        _, drift, staleness, movements, peak_in_flight, peak_held = zip(*stages, strict=True)
+        return Segment(
+            losses=torch.stack(engine.losses).tolist(),
+            drift=list(drift),
+            staleness=list(staleness),
+            movements=list(movements),
+            peak_in_flight=list(peak_in_flight),
+            peak_held=list(peak_held),
+            timeline=Timeline(rows, len(all_books), self.accumulation),
+            waiting=[b["waiting"] for b in all_books],
+            interrupted=any(b["stopped"] for b in all_books),
+        )
+
+    def _evaluate(self, batches: Sequence[Batch]) -> float:
+        agree_settings(self.gather, microbatches=len(batches))
+        specs = self._agree_shapes(batches)
+        groups, losses = self._groups, []
+        senders = {}
+        for stage in self.stages:
+            if self._is_elsewhere(stage.index + 1):
+                to = stage.index + 1
+                senders[to] = Sender(groups[FORWARD], self._owner[to], to, specs[to])
+        for input, target in batches:
+            for stage in self.stages:
+                if self._is_elsewhere(stage.index - 1):
+                    spec = specs[stage.index]
+                    input = torch.empty(spec.shape, dtype=spec.dtype, device=spec.device)
+                    dist.recv(input, self._owner[stage.index - 1], groups[FORWARD], tag=stage.index)
+                input = stage.evaluate(input, target)
+                if stage.is_last:
+                    losses.append(input)
+                elif stage.index + 1 in senders:
+                    senders[stage.index + 1].send(input)
+        for sender in senders.values():
+            sender.finish(0)
+        loss = torch.stack(losses).mean().item() if losses else None
+        return self.gather(loss)[self._owner[-1]]
+
+    def _on_notice(self, notice: dict | None) -> None:
+        """What the board says, read while training."""
+        if notice is None:
+            raise RankFailed(None, None, None, "the process that holds torch's store is gone")
+        if "failed" in notice:
+            raise RankFailed(*notice["failed"])
+        engine, a = self._engine, self.accumulation
+        if "interrupt" in notice and self._owner[0] == self.rank and not self._stopped:
+            begun = engine.view_of[0].forwards
+            notice = {"stop": max(a, -(-begun // a) * a), "segment": self._segment}
+            self._board.post(notice)
+        if notice.get("segment") == self._segment:
+            self._stopped = True
+            engine.stop_at(notice["stop"])
+
+    @contextmanager
+    def _failures(self) -> Iterator[None]:
+        """If this rank fails inside, all others are told; if another does, it is named here."""
+        try:
+            yield
+        except (RankFailed, Refused):
+            raise
+        except LinkLost as lost:
+            raise first_failure(self._board, self._inbox, lost, self.microbatch) from lost
+        except BaseException as error:
+            error.at = self._engine.now if self._engine else (None, None)
+            post_failure(self._board, self.rank, *error.at, f"{type(error).__name__}: {error}")
+            raise

@@ -1,0 +1,103 @@
+"""What ranks settle before they train: the same settings, the shapes of messages, one clock."""
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+
+from paci.stage import Stage
+from paci.transport import Spec
+
+Gather = Callable[[object], list]  # one value of every rank, in order of ranks, at every rank
+
+
+class Refused(ValueError):
+    """What ranks were given does not fit together; raised at every rank alike."""
+
+
+def agree_settings(gather: Gather, **settings) -> None:
+    """Raise `Refused`, at every rank, unless all ranks were given the same `settings`."""
+    first, *others = gather(settings)
+    for rank, other in enumerate(others, 1):
+        for name in settings:
+            if other[name] != first[name]:
+                raise Refused(
+                    f"all ranks must be given the same {name}: it is {first[name]!r} at rank 0 "
+                    f"and {other[name]!r} at rank {rank}"
+                )
+
+
+def agree_shapes(
+    stages: Sequence[Stage],
+    owner: Sequence[int],
+    batch: tuple[torch.Tensor, torch.Tensor],
+    gather: Gather,
+    control: dist.ProcessGroup,
+) -> dict[int, Spec]:
+    """{stage: what enters it}, for what enters and leaves this rank's `stages`; stage i is at
+    rank `owner[i]`. One micro-batch goes through the whole pipeline, in evaluation mode; if a
+    stage cannot take it every rank raises the same `Refused`."""
+    specs: dict[int, Spec] = {}
+    error = None
+    for stage in stages:
+        if stage.is_first:
+            input = batch[0]
+        else:
+            if stage.index not in specs:
+                specs[stage.index] = _receive(owner[stage.index - 1], control, stage.device)
+            shape_and_type = specs[stage.index]
+            if shape_and_type is None:  # an earlier stage could not take its input
+                _send(None, stage, owner, control)
+                continue
+            shape, dtype, device = shape_and_type
+            input = torch.zeros(shape, dtype=dtype, device=device)
+        try:
+            output = stage.probe(input, batch[1])
+        except ValueError as problem:
+            error, output = str(problem), None
+        if not stage.is_last:
+            spec = None if error else Spec(tuple(output.shape), output.dtype, stage.device)
+            specs[stage.index + 1] = spec
+            _send(spec, stage, owner, control)
+    for problem in gather(error):
+        if problem:
+            raise Refused(problem)
+    return specs
+
+
+def _send(spec: Spec | None, stage: Stage, owner: Sequence[int], control) -> None:
+    if not stage.is_last and owner[stage.index + 1] != owner[stage.index]:
+        dist.send_object_list([spec and spec[:2]], owner[stage.index + 1], group=control)
+
+
+def _receive(rank: int, control: dist.ProcessGroup, device: torch.device) -> Spec | None:
+    box = [None]
+    dist.recv_object_list(box, rank, group=control)
+    return box[0] and Spec(*box[0], device)
+
+
+def clock_offset(gather: Gather, control: dist.ProcessGroup, rounds: int = 16) -> float:
+    """Seconds to add to this rank's `time.monotonic` to get rank 0's.
+
+    Ranks on one machine share that clock. Otherwise rank 0 answers with its time, which is taken
+    to be that of the middle of the fastest of a few round trips.
+    """
+    boots = gather(Path("/proc/sys/kernel/random/boot_id").read_text())
+    rank, ask, answer = dist.get_rank(), torch.zeros(1), torch.zeros(1, dtype=torch.float64)
+    if len(set(boots)) == 1:
+        return 0.0
+    best = (float("inf"), 0.0)
+    for other in range(1, len(boots)):
+        for _ in range(rounds):
+            if rank == 0:
+                dist.recv(ask, other, group=control)
+                dist.send(answer.fill_(time.monotonic()), other, group=control)
+            elif rank == other:
+                start = time.monotonic()
+                dist.send(ask, 0, group=control)
+                dist.recv(answer, 0, group=control)
+                end = time.monotonic()
+                best = min(best, (end - start, answer.item() - (start + end) / 2))
+    return best[1]

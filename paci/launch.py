@@ -1,0 +1,139 @@
+"""Processes on this machine, one a rank: started, watched, and ended together."""
+
+import os
+import pickle
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from multiprocessing import connection, get_context
+
+import torch
+import torch.distributed as dist
+
+from paci.failure import RankFailed
+
+GRACE = 10.0  # seconds that ranks have to end by themselves once one has failed
+
+
+def spawn(function: Callable, ranks: int, *arguments, backend: str = "gloo") -> list:
+    """Run `function(*arguments)` in `ranks` new processes that form torch.distributed's default
+    group; returns what each returned, in order of ranks.
+
+    If one fails, all end within `GRACE`, and `RankFailed` says which was first, where, and why.
+    SIGTERM and SIGINT are handed on to all ranks, for them to end in their own way. `function`
+    and what it takes and gives must be picklable.
+    """
+    # Not hosted by a rank, so that the others can still talk when that one is gone.
+    store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    context = get_context("forkserver")
+    context.set_forkserver_preload(["paci.distributed", "torch._dynamo"])  # seconds, once
+    processes, pipes = [], []
+    for rank in range(ranks):
+        pipe, end = context.Pipe(duplex=False)
+        process = context.Process(
+            target=_run, args=(rank, ranks, store.port, backend, function, arguments, end),
+            name=f"rank {rank}",
+        )  # fmt: skip
+        process.start()
+        end.close()
+        processes.append(process)
+        pipes.append(pipe)
+    try:
+        with _handing_on_signals(processes):
+            reports = _watch(processes, pipes)
+    finally:
+        for process in processes:
+            process.kill()
+            process.join()
+    failures = [_failure(rank, *report) for rank, report in enumerate(reports)]
+    if any(failures):
+        raise _first(list(filter(None, failures)))
+    return [report for report, _ in reports]
+
+
+def _run(rank, ranks, port, backend, function, arguments, pipe) -> None:
+    """A rank's whole life. It ends without Python's clean-up, for which threads that still wait
+    for messages from the dead would have to be woken."""
+    status = 1
+    try:
+        torch.set_num_threads(max(1, torch.get_num_threads() // ranks))
+        os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(ranks)}
+        store = dist.TCPStore("127.0.0.1", port, timeout=timedelta(seconds=60))
+        dist.init_process_group(backend, store=store, rank=rank, world_size=ranks)
+        report = pickle.dumps(function(*arguments))
+        status = 0
+    except RankFailed as failure:
+        report = pickle.dumps([failure.rank, failure.stage, failure.microbatch, failure.why])
+    except BaseException as error:
+        traceback.print_exc()
+        place = getattr(error, "at", (None, None))
+        report = pickle.dumps([rank, *place, f"{type(error).__name__}: {error}"])
+    with suppress(OSError):
+        pipe.send_bytes(report)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
+
+
+def _watch(processes: Sequence, pipes: Sequence) -> list[tuple]:
+    """(what it reported, or None; its exit status) of every process, once all have ended."""
+    reports = [None] * len(processes)
+    open_pipes = dict(zip(pipes, range(len(pipes)), strict=True))
+    until = float("inf")
+    while open_pipes:
+        left = min(until - time.monotonic(), 3600.0)
+        if left <= 0:
+            break
+        for pipe in connection.wait(list(open_pipes), left):
+            rank = open_pipes.pop(pipe)
+            with suppress(EOFError):  # it died without a word
+                reports[rank] = pickle.loads(pipe.recv_bytes())
+            processes[rank].join(GRACE)
+            if processes[rank].exitcode != 0:
+                until = min(until, time.monotonic() + GRACE)
+    return [(report, process.exitcode) for report, process in zip(reports, processes, strict=True)]
+
+
+def _failure(rank: int, report, status: int | None) -> RankFailed | None:
+    if status == 0:
+        return None
+    if report is not None:
+        return RankFailed(*report)
+    if status is None:
+        return RankFailed(rank, None, None, "did not end by itself after another rank had failed")
+    how = f"killed by {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
+    return RankFailed(rank, None, None, how)
+
+
+def _first(failures: list[RankFailed]) -> RankFailed:
+    """The cause of the others. A process that was killed could not say where it was; those who
+    waited for it can."""
+    died = [f for f in failures if f.why.startswith(("killed", "exit"))]
+    for death in died or failures:
+        for witness in failures:
+            if witness.rank == death.rank and witness.stage is not None:
+                return RankFailed(death.rank, witness.stage, witness.microbatch, death.why)
+    return (died or failures)[0]
+
+
+@contextmanager
+def _handing_on_signals(processes: Sequence) -> Iterator[None]:
+    def hand_on(number, frame):
+        for process in processes:
+            if process.is_alive():
+                os.kill(process.pid, number)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {s: signal.signal(s, hand_on) for s in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,133 @@
+"""Messages between ranks, one way: gloo between processors, NCCL between GPUs.
+
+    rank 0                 rank 1                 rank 2
+    Sender ─ activations ▶ Receiver
+                           Sender ─ activations ▶ Receiver       one process group
+    Receiver ◀ gradients ─ Sender
+                           Receiver ◀ gradients ─ Sender         another
+
+Between two ranks messages of one direction arrive in order, of one shape agreed before, so a
+message is the bare tensor. Neither gloo nor NCCL says that a message has come without being waited
+for; a thread for each direction waits, asleep. Its next receive is always posted before the
+message comes, so that a send never waits for what the receiving rank is busy with.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from threading import Thread
+from typing import NamedTuple
+
+import torch
+import torch.distributed as dist
+
+AHEAD = 2  # receives posted, and sends not yet waited for
+
+
+class Spec(NamedTuple):
+    """What every message of a link looks like."""
+
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+    device: torch.device
+
+
+class LinkLost(Exception):
+    """The rank at the other end of a link is gone, and with it what concerned `microbatch`."""
+
+    def __init__(self, rank: int, stage: int, microbatch: int, why: str):
+        super().__init__(why)
+        self.rank, self.stage, self.microbatch = rank, stage, microbatch
+
+
+class Sender:
+    """The sending end of a link to `stage`, which is at `rank`. Messages are about micro-batches
+    0, 1, 2, ...; a sent tensor must not be changed any more."""
+
+    def __init__(self, group: dist.ProcessGroup, rank: int, stage: int, spec: Spec):
+        self.group, self.rank, self.stage, self.spec = group, rank, stage, spec
+        self._sent: deque = deque()
+        self._count = 0
+
+    def send(self, tensor: torch.Tensor) -> None:
+        """Start sending. Waits for the message before the last one, which was taken long ago."""
+        if tensor.shape != self.spec.shape or tensor.dtype != self.spec.dtype:
+            raise ValueError(
+                f"all micro-batches must have one shape: to stage {self.stage} go "
+                f"{tuple(tensor.shape)}, {tensor.dtype}; agreed was {self.spec.shape}, "
+                f"{self.spec.dtype}"
+            )
+        tensor = tensor.contiguous()
+        try:
+            self._sent.append((self.group.send([tensor], self.rank, self.stage), tensor))
+            self._count += 1
+            if len(self._sent) > AHEAD:
+                self._wait()
+        except RuntimeError as error:
+            raise LinkLost(self.rank, self.stage, self._count - 1, str(error)) from error
+
+    def finish(self, unanswered: int) -> None:
+        """All is sent; answer the `unanswered` receives that are posted beyond it, so that the
+        next message over this group meets none of them."""
+        for _ in range(min(unanswered, AHEAD)):
+            self.send(torch.empty(self.spec.shape, dtype=self.spec.dtype, device=self.spec.device))
+        while self._sent:
+            self._wait()
+
+    def _wait(self) -> None:
+        work, _ = self._sent.popleft()
+        work.wait()
+
+
+class Receiver(Thread):
+    """The receiving end of a link from `stage`, which is at `rank`, to stage `to`: hands `count`
+    messages to `arrived`, one by one, or a `LinkLost`, after which nothing comes."""
+
+    def __init__(
+        self,
+        group: dist.ProcessGroup,
+        rank: int,
+        stage: int,
+        to: int,
+        spec: Spec,
+        count: int,
+        arrived: Callable[[torch.Tensor | LinkLost], None],
+    ):
+        super().__init__(daemon=True)
+        self.group, self.rank, self.stage, self.to, self.spec = group, rank, stage, to, spec
+        self.count = count
+        self.expected = count  # fewer if the others were told to stop early
+        self.arrived = arrived
+        self.start()
+
+    def run(self) -> None:
+        wait = self._wait_on_device if self.spec.device.type == "cuda" else _wait
+        microbatch = 0
+        try:
+            posted = deque(self._post() for _ in range(min(AHEAD, self.count)))
+            while posted:
+                tensor, work = posted.popleft()
+                wait(tensor, work)
+                if microbatch + AHEAD < self.count and microbatch < self.expected:
+                    posted.append(self._post())
+                if microbatch < self.expected:
+                    self.arrived(tensor)
+                microbatch += 1
+        except RuntimeError as error:
+            self.arrived(LinkLost(self.rank, self.stage, microbatch, str(error)))
+
+    def _post(self) -> tuple[torch.Tensor, dist.Work]:
+        tensor = torch.empty(self.spec.shape, dtype=self.spec.dtype, device=self.spec.device)
+        return tensor, self.group.recv([tensor], self.rank, self.to)
+
+    def _wait_on_device(self, tensor: torch.Tensor, work: dist.Work) -> None:
+        """NCCL's `wait` makes a stream wait; that stream, and no other, is waited for."""
+        stream = torch.cuda.current_stream(tensor.device)
+        work.wait()
+        event = torch.cuda.Event(blocking=True)
+        event.record(stream)
+        event.synchronize()
+        tensor.record_stream(torch.cuda.default_stream(tensor.device))
+
+
+def _wait(tensor: torch.Tensor, work: dist.Work) -> None:
+    work.wait()

@@ -1,0 +1,75 @@
+"""Run commands and read run folders, as a user would."""
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file
+
+from experiments.config import compose
+from experiments.run import Run
+from experiments.runfolder import RunFolder
+from experiments.train import train as train_
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def train(overrides: list[str]) -> RunFolder:
+    run = Run(compose(overrides))
+    train_(run)
+    return run.folder
+
+
+def start(command: str, overrides: list[str]) -> subprocess.Popen:
+    """`python -m experiments.COMMAND OVERRIDES`, in a process (group) of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-m", f"experiments.{command}", *overrides],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def wait_for_a_checkpoint(folder: Path) -> None:
+    deadline = time.monotonic() + 120
+    while not list(folder.glob("checkpoints/[0-9]*")):
+        assert time.monotonic() < deadline, f"no checkpoint in {folder}"
+        time.sleep(0.005)
+
+
+def lines(file: Path) -> list[dict]:
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+def losses(folder: Path) -> list[float]:
+    """The training loss of each update; it must be there once, in order."""
+    updates = [line for line in lines(folder / "metrics.jsonl") if "loss" in line]
+    assert [line["update"] for line in updates] == list(range(1, len(updates) + 1))
+    return [line["loss"] for line in updates]
+
+
+def weights(folder: Path) -> dict[str, torch.Tensor]:
+    """Of the finished model, by name."""
+    parts = [load_file(part) for part in sorted((folder / "model").glob("*.safetensors"))]
+    return {name: tensor for part in parts for name, tensor in part.items()}
+
+
+def assert_same_run(one: Path, other: Path) -> None:
+    """Bitwise the same weights and, digit for digit, the same books."""
+    a, b = weights(one), weights(other)
+    assert a
+    assert a.keys() == b.keys()
+    assert all(torch.equal(a[name], b[name]) for name in a)
+    for file in ("metrics.jsonl", "stages.jsonl"):
+        assert (one / file).read_text() == (other / file).read_text()
+
+
+def stamps(folder: Path) -> dict[Path, int]:
+    """When each file of a run was last written; its lock is not one of the run."""
+    files = (path for path in folder.rglob("*") if path.is_file() and path.name != ".lock")
+    return {path: path.stat().st_mtime_ns for path in files}

@@ -1,0 +1,157 @@
+import os
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+
+from experiments import sweep as command
+from experiments.runfolder import RunFolder
+from tests.experiments.smoke import (
+    assert_same_run,
+    stamps,
+    start,
+    train,
+    wait_for_a_checkpoint,
+)
+
+TWO = "grid=['method=paci','method=1f1b-flush']"
+ONE = "grid=['method=paci']"
+NAMES = ["paci-a4-b8-s0", "1f1b-flush-a4-b8-s0"]
+
+
+@pytest.fixture
+def settings(settings):
+    return ["experiment=q1", *settings, "seeds=[0]", "cluster=inline"]
+
+
+@pytest.fixture
+def runs(tmp_path):
+    return tmp_path / "runs"
+
+
+@pytest.fixture
+def sweep(monkeypatch, capsys):
+    """sweep(overrides): exit status and what was printed."""
+
+    def sweep(overrides):
+        monkeypatch.setattr("sys.argv", ["sweep", *overrides])
+        with pytest.raises(SystemExit) as exit:
+            command.main()
+        return int(exit.value.code), capsys.readouterr().out
+
+    return sweep
+
+
+def state(folder):
+    return RunFolder(folder, None).status().get("state")
+
+
+def test_wherever_runs_happen_they_are_the_same(settings, runs, sweep, tmp_path):
+    status, said = sweep([*settings, TWO, "cluster=local", "cluster.parallel=2"])
+    assert status == 0
+    assert sorted(line.split()[:2] for line in said.splitlines()) == sorted(
+        [name, "completed"] for name in NAMES
+    )
+    assert said.count(" loss ") == said.count(" perplexity ") == 2
+
+    inline = tmp_path / "inline"
+    assert sweep([*settings, TWO, f"runs={inline}"])[0] == 0
+    for name in NAMES:
+        assert_same_run(runs / name, inline / name)
+
+    written = stamps(inline)
+    status, said = sweep([*settings, TWO, f"runs={inline}"])
+    assert status == 0
+    assert [line.split()[0] for line in said.splitlines()] == NAMES
+    assert said.count("(from before)") == 2
+    assert stamps(inline) == written
+
+
+def test_a_run_that_is_killed_is_finished_by_the_same_command(settings, runs, sweep, tmp_path):
+    settings = [*settings, ONE, "tokens=12800", "evaluations=10"]
+    folder = runs / NAMES[0]
+
+    def kill():
+        wait_for_a_checkpoint(folder)
+        (log,) = (runs / ".jobs").glob("*_log.out")
+        controller = log.name.partition("_")[0]
+        children = Path(f"/proc/{controller}/task/{controller}/children").read_text()
+        os.kill(int(children), signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    status, said = sweep([*settings, "cluster=local"])
+    killer.join()
+    assert status == 1
+    assert f"{NAMES[0]}  " in said
+    assert "running when its process ended, at update" in said
+    assert "(log: " in said
+
+    assert sweep(settings)[0] == 0
+    alone = train([*settings[1:], "experiment=q1", f"runs={tmp_path / 'alone'}"]).path
+    assert_same_run(folder, alone)
+
+
+def test_a_failed_run_waits_for_retry(settings, runs, sweep):
+    settings = [*settings, TWO]
+    runs.joinpath(NAMES[0]).mkdir(parents=True)
+    obstacle = runs / NAMES[0] / "checkpoints"
+    obstacle.touch()  # where a folder should be
+
+    status, said = sweep(settings)
+    assert status == 1
+    failed, completed = said.splitlines()
+    assert f"{NAMES[0]:<28} failed: FileExistsError" in failed.replace(
+        "NotADirectory", "FileExists"
+    )
+    assert completed.split()[:2] == [NAMES[1], "completed"]
+
+    obstacle.unlink()
+    status, said = sweep(settings)
+    assert status == 1
+    assert said.count("(from before)") == 2
+
+    status, said = sweep([*settings, "retry=true"])
+    assert status == 0
+    assert said.count("completed") == 2
+    assert said.count("(from before)") == 1
+
+
+def test_a_diverged_run_is_a_result(settings, sweep):
+    status, said = sweep([*settings, ONE, "optimizer.lr=1e30"])
+    assert status == 0
+    assert "failed: diverged: the loss of update 2 is nan" in said
+
+
+def test_a_run_that_cannot_begin_says_why(settings, runs, sweep):
+    status, said = sweep([*settings, ONE, "validation_sequences=33"])
+    assert status == 1
+    assert "failed: 33 sequences to evaluate on; accepted are multiples" in said
+    assert not (runs / NAMES[0]).exists()
+
+
+def test_an_inline_sweep_ends_at_an_interrupt(settings, runs, sweep, monkeypatch):
+    def interrupt(folder, file, lines):
+        os.kill(os.getpid(), signal.SIGINT)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RunFolder, "log", interrupt)
+        status, said = sweep([*settings, TWO])
+    assert status == 130
+    assert said == "interrupted: what was computed is kept; the same command goes on from there\n"
+    assert [state(runs / name) for name in NAMES] == ["preempted", None]
+    assert sweep([*settings, TWO])[0] == 0
+
+
+def test_ctrl_c_reaches_the_processes_of_the_runs(settings, runs, sweep):
+    settings = [*settings, TWO, "tokens=256000", "evaluations=200"]
+    process = start("sweep", [*settings, "cluster=local", "cluster.parallel=1"])
+    wait_for_a_checkpoint(runs / NAMES[0])
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: all of them at once
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert out == "interrupted: what was computed is kept; the same command goes on from there\n"
+    assert "Traceback" not in err
+    assert state(runs / NAMES[0]) in ("preempted", "running")  # submitit grants it a second
+    assert state(runs / NAMES[1]) is None

@@ -1,0 +1,226 @@
+import json
+import math
+import os
+import signal
+from itertools import pairwise
+
+import pytest
+import torch
+from omegaconf import OmegaConf
+from transformers import GPT2LMHeadModel
+
+from experiments import data, models
+from experiments import train as command
+from experiments.config import compose
+from experiments.pipelines import build_pipeline
+from experiments.run import Run
+from experiments.runfolder import RunFolder
+from paci import theory
+from tests.experiments.smoke import (
+    assert_same_run,
+    lines,
+    losses,
+    stamps,
+    start,
+    train,
+    wait_for_a_checkpoint,
+    weights,
+)
+
+
+def main(monkeypatch, overrides):
+    """The command, in this process; its exit status."""
+    monkeypatch.setattr("sys.argv", ["train", *overrides])
+    with pytest.raises(SystemExit) as exit:
+        command.main()
+    return int(exit.value.code)
+
+
+def at_update(monkeypatch, number, act):
+    """Call `act` when update `number` has been logged."""
+    log = RunFolder.log
+
+    def log_and_act(folder, file, new):
+        log(folder, file, new)
+        if "loss" in new[0] and new[0]["update"] == number:
+            act()
+
+    monkeypatch.setattr(RunFolder, "log", log_and_act)
+
+
+# What a run leaves
+
+
+def test_a_run_folder_has_its_files(trained):
+    assert {path.name for path in trained.iterdir() if path.name != ".lock"} == {
+        "config.yaml",
+        "environment.json",
+        "metrics.jsonl",
+        "stages.jsonl",
+        "status.json",
+        "checkpoints",
+        "orders",
+        "model",
+    }
+    status = json.loads((trained / "status.json").read_text())
+    assert status == {"state": "completed", "why": None, "update": 10, "updates": 10}
+    assert OmegaConf.load(trained / "config.yaml").method.name == "paci"
+    assert json.loads((trained / "environment.json").read_text())[0]["packages"]["torch"]
+
+
+def test_a_line_for_each_update(trained):
+    metrics = [line for line in lines(trained / "metrics.jsonl") if "loss" in line]
+    assert [line["update"] for line in metrics] == list(range(1, 11))
+    assert [line["tokens"] for line in metrics] == [256 * k for k in range(1, 11)]
+    assert {line["clock"] for line in metrics} == {"simulated"}
+    seconds = [line["seconds"] for line in metrics]
+    assert all(a < b for a, b in pairwise(seconds))
+    assert metrics[0]["loss"] == pytest.approx(math.log(257), rel=0.05)  # knows nothing yet
+    assert metrics[0]["lr"] == pytest.approx(1e-3)
+    assert metrics[-1]["lr"] == pytest.approx(1e-4)
+
+
+def test_evaluations_are_even(trained):
+    evaluations = [line for line in lines(trained / "metrics.jsonl") if "perplexity" in line]
+    assert [line["update"] for line in evaluations] == [0, 5, 10]
+    for line in evaluations:
+        assert line["perplexity"] == pytest.approx(math.exp(line["validation_loss"]))
+
+
+def test_drift_is_measured_and_within_its_bound(trained):
+    stages = lines(trained / "stages.jsonl")
+    assert [(s["update"], s["stage"]) for s in stages] == [
+        (u, i) for u in (5, 10) for i in range(4)
+    ]
+    for line in stages:
+        drift = {int(d): count for d, count in line["drift"].items()}
+        assert sum(drift.values()) == 5 * 4  # every micro-batch of the segment
+        assert max(drift) <= theory.drift_bound(4, line["stage"], 4)
+        assert line["version_bytes"] == 0  # one copy of the weights
+        assert line["busy_seconds"] == pytest.approx(20 * 2 * 3.0)  # micro-batches of 2, F + B
+        assert line["idle_seconds"] >= 0
+    assert any(int(d) for line in stages for d in line["drift"])
+
+
+def test_transformers_reads_the_model(trained):
+    config = OmegaConf.load(trained / "config.yaml")
+    model = GPT2LMHeadModel.from_pretrained(trained / "model").eval()
+    batches = data.evaluation_batches(
+        data.load(config.data).validation.tokens, 32, 32, config.validation_sequences
+    )
+    with torch.no_grad():
+        again = [models.loss(model(input).logits, target).item() for input, target in batches]
+    last = lines(trained / "metrics.jsonl")[-1]
+    assert sum(again) / len(again) == pytest.approx(last["validation_loss"], rel=1e-6)
+
+
+# The same again
+
+
+def test_a_run_is_a_function_of_its_configuration(trained, settings):
+    assert_same_run(train(settings).path, trained)
+
+
+def test_another_seed_is_another_run(trained, settings):
+    assert losses(train([*settings, "seed=1"]).path) != losses(trained)
+
+
+def test_methods_at_one_batch_see_the_same_data(settings):
+    settings = [*settings, "model.dropout=0.0"]  # which draws per micro-batch
+    methods = ["method=paci", "method=1f1b-flush", "method=1f1b-flush method.accumulation=2"]
+    first = [losses(train([*settings, *method.split()]).path)[0] for method in methods]
+    assert first == pytest.approx([first[0]] * 3, rel=1e-6)
+
+
+def test_a_finished_run_is_not_repeated(settings, monkeypatch, capsys):
+    assert main(monkeypatch, settings) == 0
+    assert capsys.readouterr().out.strip().endswith("paci-a4-b8-s0: completed")
+    folder = Run(compose(settings)).folder.path
+    written = stamps(folder)
+    assert main(monkeypatch, settings) == 0
+    assert stamps(folder) == written
+
+
+def test_another_configuration_in_its_folder_is_refused(settings, monkeypatch, capsys):
+    folder = train(settings).path
+    written = stamps(folder)
+    assert main(monkeypatch, [*settings, "optimizer.lr=0.5"]) == 2
+    assert "(optimizer.lr is 0.001 there, 0.5 here)" in capsys.readouterr().err
+    assert stamps(folder) == written
+
+
+# Interruptions
+
+
+def test_killed_and_terminated_is_as_if_nothing_had_been(settings, tmp_path, monkeypatch):
+    settings = [*settings, "tokens=12800", "evaluations=10"]
+    undisturbed = train([*settings, f"runs={tmp_path / 'undisturbed'}"]).path
+
+    folder = tmp_path / "runs" / "paci-a4-b8-s0"
+    process = start("train", settings)
+    wait_for_a_checkpoint(folder)
+    process.kill()
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    assert json.loads((folder / "status.json").read_text())["state"] == "running"
+
+    with monkeypatch.context() as patch:
+        at_update(patch, 43, lambda: os.kill(os.getpid(), signal.SIGTERM))
+        assert main(patch, settings) == 1
+    assert json.loads((folder / "status.json").read_text()) == {
+        "state": "preempted",
+        "why": "interrupted",
+        "update": 43,
+        "updates": 50,
+    }
+    assert main(monkeypatch, settings) == 0
+    assert_same_run(folder, undisturbed)
+    assert len(losses(folder)) == 50
+
+
+# Ends that are no success
+
+
+def test_divergence_is_a_result(settings, monkeypatch, capsys):
+    assert main(monkeypatch, [*settings, "optimizer.lr=1e30"]) == 1
+    assert "failed diverged: the loss of update 2 is nan" in capsys.readouterr().out
+    folder = Run(compose([*settings, "optimizer.lr=1e30"])).folder
+    assert folder.status()["state"] == "failed"
+    assert folder.status()["why"].startswith("diverged")
+    assert folder.status()["update"] == 2
+    assert not folder.model.exists()
+
+
+def test_out_of_memory_is_a_result(settings, monkeypatch):
+    def exhaust():
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB.\nDetails")
+
+    at_update(monkeypatch, 3, exhaust)
+    status = train(settings).status()
+    assert status["state"] == "out-of-memory"
+    assert status["why"] == "OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB."
+
+
+def test_what_is_our_fault_is_raised_and_recorded(settings, monkeypatch):
+    at_update(monkeypatch, 3, lambda: [].pop())
+    with pytest.raises(IndexError):
+        train(settings)
+    status = Run(compose(settings)).folder.status()
+    assert (status["state"], status["why"]) == ("failed", "IndexError: pop from empty list")
+    monkeypatch.undo()
+    assert train(settings).status()["state"] == "completed"  # a new try goes on
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
+def test_a_device_that_is_not_here_is_refused(settings, monkeypatch, capsys, tmp_path):
+    assert main(monkeypatch, [*settings, "executor.device=cuda"]) == 2
+    assert "PyTorch finds no CUDA device here" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_weights_are_finite_and_moved(trained, settings):
+    untrained = build_pipeline(Run(compose(settings))).stages
+    initial = {n: t for stage in untrained for n, t in stage.module.state_dict().items()}
+    for name, tensor in weights(trained).items():
+        assert tensor.isfinite().all()
+        assert not torch.equal(tensor, initial[name])

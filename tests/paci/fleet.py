@@ -1,0 +1,149 @@
+"""Processes that try many configurations of DistributedPipeline, and what they are held against."""
+
+import os
+import signal
+import threading
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+
+import paci
+from tests.paci import toys
+
+SEED = 5
+
+
+def pipeline(modules, schedule="paci", accumulation=4, **options) -> paci.DistributedPipeline:
+    return paci.DistributedPipeline(
+        modules,
+        schedule,
+        accumulation,
+        seed=SEED,
+        **{"optimizer": toys.adamw, "loss_fn": toys.loss_fn, "lr_lambda": toys.warm_up} | options,
+    )
+
+
+def all_of(jobs: list[tuple]) -> list:
+    """The results of many (function, *arguments), for processes are slow to start."""
+    return [function(*arguments) for function, *arguments in jobs]
+
+
+def own(count: int, dropout: float = 0.3):
+    """This rank's stage of so many; the layers carry their numbers in the model."""
+    return toys.cut(toys.stages(count, dropout), count)[dist.get_rank()]
+
+
+def train_all(configurations: list[tuple[str, int, str, int]]) -> list[dict]:
+    """20 updates of each (schedule, accumulation, order, slack), on as many stages as ranks."""
+    results = []
+    for schedule, accumulation, order, slack in configurations:
+        module, batches = own(dist.get_world_size()), toys.batches(20 * accumulation)
+        line = pipeline(module, schedule, accumulation, order=order, slack=slack)
+        updates: list = []
+        segment = line.train(batches, updates.append)
+        results.append(
+            {
+                "weights": toys.weights([module])[0],
+                "segment": segment,
+                "updates": updates,
+                "evaluation": line.evaluate(batches[:3]),
+                "seconds": line.seconds,
+            }
+        )
+        line.close()
+    return results
+
+
+def gradients(m: int) -> tuple[list, list]:
+    """Of one window of this rank's stage, ours and those of PyTorch's own pipeline."""
+    from torch.distributed.pipelining import PipelineStage, Schedule1F1B
+
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    batches = toys.batches(m)
+    theirs, ours = own(ranks, dropout=0.0), own(ranks, dropout=0.0)
+    stage = PipelineStage(theirs, rank, ranks, torch.device("cpu"))
+    x, target = (torch.cat(tensors) for tensors in zip(*batches, strict=True))
+    step = Schedule1F1B(stage, m, loss_fn=toys.loss_fn).step
+    step(*([x] if rank == 0 else []), **({"target": target} if rank == ranks - 1 else {}))
+
+    kept = []
+
+    def optimizer(parameters):
+        parameters = list(parameters)
+        sgd = torch.optim.SGD(parameters, lr=0.1)
+        sgd.register_step_pre_hook(lambda *_: kept.extend(p.grad.clone() for p in parameters))
+        return sgd
+
+    line = pipeline(ours, "1f1b-flush", m, optimizer=optimizer)
+    line.train(batches)
+    line.close()
+    return kept, [p.grad for p in theirs.parameters()]
+
+
+def checkpoints(folder: Path, save: bool) -> tuple[list, list | None]:
+    """Train two segments of 6 micro-batches with a checkpoint in between; or only the second, from
+    it. Returns weights and, where known, the losses of the second."""
+    module, batches = own(dist.get_world_size()), toys.batches(12)
+    line = pipeline(module, "paci", 2, order="static")
+    if save:
+        line.train(batches[:6])
+        line.save(folder, {"microbatch": line.microbatch})
+    else:
+        for p in module.parameters():
+            p.data.zero_()
+        line.microbatch = line.load(folder)["microbatch"]
+    segment = line.train(batches[6:])
+    line.close()
+    return toys.weights([module])[0], segment and segment.losses
+
+
+def refused(misfit: str) -> str:
+    """What every rank says to unequal arguments or stages that do not fit."""
+    rank, options = dist.get_rank(), {}
+    module, count = own(dist.get_world_size()), 8
+    if misfit == "shapes" and rank == 1:
+        module = torch.nn.Linear(7, toys.WIDTH)
+    if misfit == "order":
+        options["order"] = "static" if rank == 1 else "dynamic"
+    if misfit == "count" and rank == 1:
+        count = 4
+    try:
+        pipeline(module, **options).train(toys.batches(count))
+    except ValueError as error:
+        return str(error)
+
+
+def interrupted(at: int) -> tuple:
+    """Rank `at` asks to stop in the middle of 400 windows; then one more segment."""
+    line = pipeline(own(dist.get_world_size()), "paci", 2, order="dynamic")
+    timer = threading.Timer(0.05, line.interrupt)
+    if dist.get_rank() == at:
+        timer.start()
+    segment = line.train(toys.batches(2) * 4000)
+    done = line.microbatch
+    again = line.train(toys.batches(4))
+    line.close()
+    return done, segment and segment.interrupted, again and again.interrupted, line.microbatch
+
+
+def dies(rank: int, how: str, after: float) -> None:
+    """Train for ever; `rank` does not."""
+    line = pipeline(own(dist.get_world_size()))
+    batches = toys.batches(4) * 1000
+    if dist.get_rank() == rank and how == "killed":
+        threading.Timer(after, os.kill, (os.getpid(), signal.SIGKILL)).start()
+    if dist.get_rank() == rank and how == "raises":
+        line.stages[0].module.register_forward_pre_hook(_Bomb(after))
+    while True:
+        line.train(batches)
+
+
+class _Bomb:
+    def __init__(self, forwards: float):
+        self.left = forwards + 1  # and one to try the shapes
+
+    def __call__(self, *_):
+        self.left -= 1
+        if self.left < 0:
+            raise ArithmeticError("boom")
