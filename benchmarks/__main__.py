@@ -1,11 +1,11 @@
-"""Measure everything, or what is named: python -m benchmarks [simulate] [local] ..."""
+"""Measure everything, or what is named: python -m benchmarks [simulate] [local] [distributed]"""
 
 import importlib
 import json
 import sys
 from pathlib import Path
 
-ALL = ("simulate", "local")
+ALL = ("simulate", "local", "distributed")
 RESULTS = Path("runs/bench.json")
 
 

@@ -10,7 +10,7 @@ from hydra.errors import HydraException, MissingConfigException, OverrideParseEx
 from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from paci.schedules import build
+from paci.schedules import Schedule, build
 
 CONF = Path(__file__).resolve().parents[1] / "conf"
 
@@ -82,7 +82,7 @@ def check(config: DictConfig) -> None:
             f"stages must be at most {units}, the units into which a model of {model.layers} "
             f"layers can be cut, not {config.stages}"
         )
-    build(method.schedule, config.stages, method.accumulation, method.slack)
+    schedule_of(config)
     if config.batch % method.accumulation:
         raise ValueError(
             f"batch must be a multiple of method.accumulation ({method.accumulation}), "
@@ -112,13 +112,14 @@ _WHOLE_NUMBERS = {
     "executor.threads": 1,
 }
 _OPTIONAL_WHOLE_NUMBERS = {"validation_sequences": 1, "cluster.parallel": 1}
-_FRACTIONS = ["optimizer.warmup", "optimizer.final", "model.dropout"]
+_FRACTIONS = ["optimizer.warmup", "optimizer.final", "optimizer.anneal", "model.dropout"]
 _POSITIVE = ["optimizer.lr", "optimizer.reference_batch", "optimizer.eps"]
 _CHOICES = {
     "executor.device": ("cpu", "cuda"),
     "executor.precision": ("float32", "bfloat16-autocast"),
     "model.partition": ("flops", "measured"),
-    "method.weights": ("live",),
+    "method.weights": ("live", "stashed", "double-buffered", "predicted", "corrected"),
+    "optimizer.name": ("adamw", "nadamw"),
 }
 
 
@@ -131,11 +132,23 @@ def updates(config: DictConfig) -> int:
     return config.tokens // (config.batch * config.model.context)
 
 
+def schedule_of(config: DictConfig) -> Schedule:
+    """The rule of the configured method; ValueError if there is none or its sizes do not fit."""
+    method = config.method
+    options = OmegaConf.to_container(method.options)
+    return build(method.schedule, config.stages, method.accumulation, method.slack, **options)
+
+
 def run_name(config: DictConfig) -> str:
     """The name of a run's folder: what a sweep varies."""
     method = config.method
-    slack = f"-slack{method.slack}" if method.slack else ""
-    return f"{method.name}-a{method.accumulation}{slack}-b{config.batch}-s{config.seed}"
+    parts = [method.name, f"a{method.accumulation}"]
+    if method.slack:
+        parts.append(f"slack{method.slack}")
+    if method.weights != "live":
+        parts.append(method.weights)
+    parts += [f"{option}={value}" for option, value in method.options.items()]
+    return "-".join([*parts, f"b{config.batch}", f"s{config.seed}"])
 
 
 def grid(overrides: Sequence[str]) -> list[DictConfig]:

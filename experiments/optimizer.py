@@ -1,4 +1,4 @@
-"""The optimizer of the paper and its learning rate."""
+"""Optimizers and their learning rates."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -7,11 +7,14 @@ import torch
 from omegaconf import DictConfig
 from torch import nn
 
+from paci.delay import mean_delay, rescaled
+
 
 def make_optimizer(config: DictConfig) -> Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]:
-    """AdamW at the peak learning rate of this run, weight decay on tensors of 2+ dimensions only.
+    """AdamW, or NAdamW, at the peak learning rate of this run.
 
-    The peak scales with the square root of the batch, as in the paper.
+    As in the paper, the peak scales with the square root of the batch, and weights decay only in
+    tensors of 2+ dimensions.
     """
     settings = config.optimizer
     peak = settings.lr * math.sqrt(config.batch / settings.reference_batch)
@@ -25,15 +28,25 @@ def make_optimizer(config: DictConfig) -> Callable[[Iterable[nn.Parameter]], tor
             },
             {"params": [p for p in parameters if p.dim() < 2], "weight_decay": 0.0},
         ]
-        return torch.optim.AdamW(
-            [group for group in groups if group["params"]],
-            lr=peak,
-            betas=tuple(settings.betas),
-            eps=settings.eps,
-            fused=True,
-        )
+        groups = [group for group in groups if group["params"]]
+        common = {"lr": peak, "betas": tuple(settings.betas), "eps": settings.eps}
+        if settings.name == "nadamw":
+            return torch.optim.NAdam(groups, decoupled_weight_decay=True, **common)
+        return torch.optim.AdamW(groups, fused=True, **common)
 
     return make
+
+
+def learning_rates(config: DictConfig, updates: int) -> list[Callable[[int], float]]:
+    """Each stage's factor on the peak, as a function of its version: warm-up and cosine, and for
+    the first `optimizer.anneal` of the updates PipeMare's smaller steps for late gradients."""
+    settings, method = config.optimizer, config.method
+    factor = warmup_cosine(updates, settings.warmup, settings.final)
+    delays = [
+        mean_delay(config.stages, stage, method.accumulation, method.slack)
+        for stage in range(config.stages)
+    ]
+    return [rescaled(factor, delay, round(settings.anneal * updates)) for delay in delays]
 
 
 def warmup_cosine(updates: int, warmup: float, final: float) -> Callable[[int], float]:

@@ -12,11 +12,11 @@ from omegaconf import DictConfig, OmegaConf
 from torch import nn
 
 from experiments import models
+from experiments.config import schedule_of
 from experiments.cut import cut_for
-from experiments.optimizer import make_optimizer, warmup_cosine
+from experiments.optimizer import learning_rates, make_optimizer
 from experiments.run import Run
 from paci import Cost, DistributedPipeline, LocalPipeline
-from paci.schedules import build
 
 CLOCKS = {"local": "simulated", "distributed": "wall", "emulated": "emulated"}
 
@@ -26,40 +26,31 @@ def build_pipeline(run: Run) -> LocalPipeline | DistributedPipeline:
     config, executor, method = run.config, run.config.executor, run.config.method
     torch.set_num_threads(executor.threads)
     options = {
-        "accumulation": method.accumulation,
-        "slack": method.slack,
         "weights": method.weights,
         "optimizer": make_optimizer(config),
         "loss_fn": models.loss,
-        "lr_lambda": warmup_cosine(run.updates, config.optimizer.warmup, config.optimizer.final),
+        "lr_lambda": learning_rates(config, run.updates),
         "seed": config.seed,
         "measure_every": config.measure_every,
     }
     if executor.name == "local":
         modules = [_module(run, stage) for stage in range(config.stages)]
         cost = _cost(executor.cost, run.microbatch)
-        return LocalPipeline(modules, method.schedule, cost=cost, **options)
+        return LocalPipeline(modules, schedule_of(config), cost=cost, **options)
     modules = [_module(run, stage) for stage in _own_stages(config)]
     emulate = _cost(executor.cost, run.microbatch) if executor.name == "emulated" else None
     return DistributedPipeline(
-        modules, method.schedule, order=executor.order, emulate=emulate, **options
+        modules, schedule_of(config), order=executor.order, emulate=emulate, **options
     )
 
 
 def ranks(config: DictConfig) -> int:
     """Processes that a run of `config` needs."""
-    if config.executor.name == "local":
-        return 1
-    return len(_placement(config))
-
-
-def _placement(config: DictConfig) -> tuple[tuple[int, ...], ...]:
-    method = config.method
-    return build(method.schedule, config.stages, method.accumulation, method.slack).placement
+    return 1 if config.executor.name == "local" else len(schedule_of(config).placement)
 
 
 def _own_stages(config: DictConfig) -> tuple[int, ...]:
-    return _placement(config)[int(os.environ["RANK"])]
+    return schedule_of(config).placement[int(os.environ["RANK"])]
 
 
 def _module(run: Run, stage: int) -> nn.Module:

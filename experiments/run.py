@@ -18,7 +18,6 @@ class Run:
             raise ValueError("executor.device is cuda, but PyTorch finds no CUDA device here")
         self.config = config
         self.folder = RunFolder(Path(config.runs) / run_name(config), config)
-        self.folder.check_config()
         self.updates = updates(config)
         self.corpus = data.load(config.data)
         self.batches(first=0, count=config.method.accumulation)  # refuses too small a corpus

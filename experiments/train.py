@@ -9,12 +9,17 @@ With executor=distributed every rank is a process: of this machine, or those tha
 
 import os
 import signal
-from contextlib import nullcontext
+import time
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from datetime import timedelta
+from threading import RLock
 
 import torch
 import torch.distributed as dist
 from omegaconf import DictConfig, OmegaConf
+from tqdm import tqdm
 
 from experiments import data
 from experiments.cli import arguments, interruptible, user_errors
@@ -23,25 +28,29 @@ from experiments.pipelines import ranks
 from experiments.run import Run
 from experiments.runfolder import InUse
 from experiments.training import Diverged, Training
-from paci.distributed import RankFailed
-from paci.launch import spawn
+from paci.failure import RankFailed
+from paci.launch import end_process, spawn
 
 
 def main() -> None:
-    with user_errors():
+    with user_errors() if is_first() else silently_refused():
         config = compose(arguments(__doc__))
         if under_torchrun():
             check_torchrun(config)
         else:
             data.prepare(config.data)
         run = Run(config)
+        run.folder.check_config()
     if under_torchrun():
         dist.init_process_group(backend(config), timeout=timedelta(minutes=10))
     with user_errors(InUse):
         status = train(run)
     if is_first():
         print(f"{run.folder.path}: {status['state']}", status["why"] or "")
-    raise SystemExit(status["state"] != "completed")
+    failed = status["state"] != "completed"
+    if under_torchrun():
+        end_process(failed)
+    raise SystemExit(failed)
 
 
 def train(run: Run) -> dict:
@@ -54,7 +63,8 @@ def train(run: Run) -> dict:
     with folder.claimed() if is_first() else nullcontext(), interruptible():
         if folder.status().get("state") == "completed":
             return folder.status()
-        folder.describe()
+        if is_first():
+            folder.describe()
         try:
             if run.config.executor.name == "local":
                 Training(run).train()
@@ -66,12 +76,13 @@ def train(run: Run) -> dict:
         except BaseException as error:
             state, why = outcome(error)
             folder.report(state, folder.status().get("update", 0), run.updates, why)
-            if state == "failed" and not why.startswith("diverged"):
-                raise
+            if state == "failed" and not isinstance(error, (Diverged, RankFailed)):
+                raise  # the others have said all there is to say
     return folder.status()
 
 
 def spawned_rank(config: dict) -> None:
+    tqdm.set_lock(RLock())  # one between processes would be left behind by a rank that is killed
     train_rank(Run(DictConfig(config)))
 
 
@@ -80,8 +91,15 @@ def train_rank(run: Run) -> None:
     training = Training(run)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda signum, frame: training.pipeline.interrupt())
-    training.train()
-    training.pipeline.close()
+    try:
+        training.train()
+        training.pipeline.close()
+    except Exception as error:
+        if not under_torchrun() or isinstance(error, RankFailed):
+            raise
+        traceback.print_exc()  # where it is: the others learn what and at which rank
+        at, why = getattr(error, "at", (None, None)), f"{type(error).__name__}: {error}"
+        raise RankFailed(training.pipeline.rank, *at, why) from error
 
 
 def outcome(error: BaseException) -> tuple[str, str]:
@@ -93,7 +111,7 @@ def outcome(error: BaseException) -> tuple[str, str]:
         kind, message = type(error).__name__, why
         why = f"{kind}: {why}"
     why = why.splitlines()[0]
-    if isinstance(error, KeyboardInterrupt):
+    if isinstance(error, KeyboardInterrupt) or kind in ("killed by SIGTERM", "killed by SIGINT"):
         return "preempted", "interrupted"
     if kind in (torch.OutOfMemoryError.__name__, MemoryError.__name__):
         return "out-of-memory", why
@@ -116,6 +134,16 @@ def check_torchrun(config: DictConfig) -> None:
         raise ValueError("torchrun starts ranks for executor=distributed, not for local")
     if given != needed:
         raise ValueError(f"torchrun must start {needed} processes for this run, not {given}")
+
+
+@contextmanager
+def silently_refused() -> Iterator[None]:
+    """What is refused inside, rank 0 refuses as well, and says so; then torchrun ends all."""
+    try:
+        yield
+    except ValueError:
+        time.sleep(60)
+        raise SystemExit(2) from None
 
 
 def is_first() -> bool:

@@ -23,15 +23,20 @@ class Bulletin:
         self._store = store
         self._read = read
         self._reader = store.clone()  # a connection of its own, for it blocks
-        Thread(target=self._follow, daemon=True).start()
+        self._thread = Thread(target=self._follow, daemon=True)
+        self._thread.start()
 
     def post(self, notice: dict) -> None:
         number = self._store.add("count", 1)
         self._store.set(str(number), json.dumps(notice))
 
-    def close(self) -> None:
+    def end(self) -> None:
         """Every rank's thread stops reading."""
         self.post({})
+
+    def join(self) -> None:
+        """Wait until this rank's has."""
+        self._thread.join()
 
     def _follow(self) -> None:
         number = 1

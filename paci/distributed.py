@@ -94,11 +94,8 @@ class DistributedPipeline:
         self._engine: Engine | None = None
 
         everyone, device = list(range(ranks)), self.stages[0].device
-        links = "nccl" if device.type == "cuda" else "gloo"
         self._control = dist.new_group(everyone, backend="gloo")
-        self._groups = {
-            kind: dist.new_group(everyone, backend=links) for kind in (FORWARD, BACKWARD)
-        }
+        self._groups = _groups(total, len(modules), "nccl" if device.type == "cuda" else "gloo")
         self._inbox: SimpleQueue = SimpleQueue()
         DistributedPipeline._made += 1
         store = dist.distributed_c10d._get_default_store()
@@ -176,27 +173,33 @@ class DistributedPipeline:
             raise LinkLost(None, None, None, str(error)) from error
         return values
 
-    def save(self, folder: Path, state: dict, keep: int = 2) -> None:
+    def save(self, folder: Path, keep: int = 2) -> None:
         """Write a checkpoint below `folder`, which all ranks share; see `paci.checkpoint`."""
+        state = {"microbatch": self.microbatch, "seconds": self.seconds}
         with self._failures():
             parts = self.gather(checkpoint.write_parts(folder, state, self.stages))
             if self.rank == 0:
                 checkpoint.commit(folder, state, dict(ChainMap(*parts)), keep)
             self.gather(None)
 
-    def load(self, folder: Path) -> dict | None:
-        """Load the newest valid checkpoint below `folder`, by however many stages it was written;
-        returns its state, or None if there is none."""
+    def load(self, folder: Path) -> bool:
+        """Go on from the newest valid checkpoint below `folder`, by however many stages it was
+        written; False if there is none."""
         with self._failures():
             newest = self.gather(checkpoint.newest(folder) if self.rank == 0 else None)[0]
-            return newest and checkpoint.load(newest, self.stages)
+            if newest is None:
+                return False
+            state = checkpoint.load(newest, self.stages)
+        self.microbatch, self.seconds = state["microbatch"], state["seconds"]
+        return True
 
     def close(self) -> None:
         """Wait for all ranks, and give back what the pipeline holds."""
         self.gather(None)
         if self.rank == 0:
-            self._board.close()
-        for group in (*self._groups.values(), self._control):
+            self._board.end()
+        self._board.join()
+        for group in (*dict.fromkeys(self._groups.values()), self._control):
             dist.destroy_process_group(group)
 
     def _rule(self, count: int) -> Schedule:
@@ -220,16 +223,15 @@ class DistributedPipeline:
                 (FORWARD, stage.index - 1, stage.index + 1),
                 (BACKWARD, stage.index + 1, stage.index - 1),
             ):
-                group = self._groups[kind]
                 if self._is_elsewhere(to):
-                    spec = specs[max(to, stage.index)]
+                    spec, group = specs[max(to, stage.index)], self._groups[to, kind]
                     senders[to, kind] = Sender(group, self._owner[to], to, spec)
                 if self._is_elsewhere(source):
                     spec = specs[max(source, stage.index)]
                     receivers.append(
                         Receiver(
-                            group, self._owner[source], source, stage.index, spec, count,
-                            self._arrived(stage.index, kind),
+                            self._groups[stage.index, kind], self._owner[source], source,
+                            stage.index, spec, count, self._arrived(stage.index, kind),
                         )
                     )  # fmt: skip
         return senders, receivers
@@ -303,18 +305,18 @@ class DistributedPipeline:
     def _evaluate(self, batches: Sequence[Batch]) -> float:
         agree_settings(self.gather, microbatches=len(batches))
         specs = self._agree_shapes(batches)
-        groups, losses = self._groups, []
-        senders = {}
+        groups, losses, senders = self._groups, [], {}
         for stage in self.stages:
             if self._is_elsewhere(stage.index + 1):
                 to = stage.index + 1
-                senders[to] = Sender(groups[FORWARD], self._owner[to], to, specs[to])
+                senders[to] = Sender(groups[to, FORWARD], self._owner[to], to, specs[to])
         for input, target in batches:
             for stage in self.stages:
                 if self._is_elsewhere(stage.index - 1):
                     spec = specs[stage.index]
                     input = torch.empty(spec.shape, dtype=spec.dtype, device=spec.device)
-                    dist.recv(input, self._owner[stage.index - 1], groups[FORWARD], tag=stage.index)
+                    group = groups[stage.index, FORWARD]
+                    dist.recv(input, self._owner[stage.index - 1], group, tag=stage.index)
                 input = stage.evaluate(input, target)
                 if stage.is_last:
                     losses.append(input)
@@ -353,3 +355,15 @@ class DistributedPipeline:
             error.at = self._engine.now if self._engine else (None, None)
             post_failure(self._board, self.rank, *error.at, f"{type(error).__name__}: {error}")
             raise
+
+
+def _groups(stages: int, per_rank: int, backend: str) -> dict[tuple[int, str], dist.ProcessGroup]:
+    """The process group of every link, by (receiving stage, kind): one for activations, one for
+    gradients. NCCL knows no tags and delivers in the order of posting, so where two links can
+    join the same two ranks each has a group of its own."""
+    links = [(to, FORWARD) for to in range(1, stages)] + [(to, BACKWARD) for to in range(stages)]
+    everyone = list(range(dist.get_world_size()))
+    if backend == "gloo" or per_rank == 1:
+        of = {kind: dist.new_group(everyone, backend=backend) for kind in (FORWARD, BACKWARD)}
+        return {(to, kind): of[kind] for to, kind in links}
+    return {link: dist.new_group(everyone, backend=backend) for link in links}

@@ -11,11 +11,12 @@ counts ─▶ rule ── action ──▶ Stage ──▶ sender ──▶ othe
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from queue import SimpleQueue
 
 import torch
 
-from paci.actions import BACKWARD, FORWARD
+from paci.actions import BACKWARD, FORWARD, INPUT_GRADIENT, WEIGHT_GRADIENT
 from paci.schedules import Schedule, StageView
 from paci.stage import Stage
 from paci.transport import LinkLost, Sender
@@ -67,16 +68,17 @@ class Engine:
 
     def run(self, batches: Sequence) -> None:
         """Until every micro-batch has been through every stage of this rank."""
-        inbox, rule, views = self.inbox, self.rule, self.views
-        while any(view.weights < self.count for view in views):
+        inbox, views = self.inbox, self.views
+        while True:
             while not inbox.empty():
                 self._read(inbox.get())
-            choice = rule.next(views)
+            if all(view.weights == self.count for view in views):
+                return
+            choice = self.rule.next(views)
             if choice is None:
                 self._wait()
             else:
                 self._act(*choice, batches)
-            rule = self.rule
 
     def stop_at(self, count: int) -> None:
         """No micro-batch from `count` on begins; fewer than that have begun anywhere."""
@@ -98,7 +100,7 @@ class Engine:
         if kind == FORWARD:
             self._forward(stage, microbatch, batches)
         else:
-            self._backward(stage, microbatch)
+            self._backward(stage, kind, microbatch)
         self._settle()
         view.finish(kind)
         end = time.monotonic()
@@ -113,14 +115,25 @@ class Engine:
         else:
             self._send(stage.index + 1, FORWARD, output)
 
-    def _backward(self, stage: Stage, microbatch: int) -> None:
-        gradient = None if stage.is_last else self._take(stage, BACKWARD)
-        rate = stage.learning_rate
-        stage.backward(
-            self.first + microbatch, gradient, lambda g: self._send(stage.index - 1, BACKWARD, g)
-        )
-        a = self.rule.accumulation
-        if self.on_window and stage.is_last and (microbatch + 1) % a == 0:
+    def _backward(self, stage: Stage, kind: str, microbatch: int) -> None:
+        """All of a backward or half of it. Its gradient leaves before any update."""
+        m, a, rate = self.first + microbatch, self.rule.accumulation, stage.learning_rate
+        if kind == WEIGHT_GRADIENT:
+            stage.backward_weight(m)
+        else:
+            gradient = None if stage.is_last else self._take(stage, BACKWARD)
+            if kind == BACKWARD:
+                stage.backward(m, gradient, partial(self._send, stage.index - 1, BACKWARD))
+            else:
+                gradient = stage.backward_input(m, gradient)
+                if not stage.is_first:
+                    self._send(stage.index - 1, BACKWARD, gradient)
+        if (
+            self.on_window
+            and stage.is_last
+            and kind != INPUT_GRADIENT
+            and (microbatch + 1) % a == 0
+        ):
             self.on_window(self.losses[microbatch + 1 - a : microbatch + 1], rate)
 
     def _take(self, stage: Stage, kind: str) -> torch.Tensor:

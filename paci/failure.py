@@ -12,7 +12,7 @@ from queue import Empty, SimpleQueue
 from paci.bulletin import Bulletin
 from paci.transport import LinkLost
 
-PATIENCE = 5.0  # seconds until the cause of a lost connection must be on the board
+PATIENCE = 2.0  # seconds until the cause of a lost connection must be on the board
 
 
 class RankFailed(RuntimeError):

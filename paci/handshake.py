@@ -49,6 +49,7 @@ def agree_shapes(
                 specs[stage.index] = _receive(owner[stage.index - 1], control, stage.device)
             shape_and_type = specs[stage.index]
             if shape_and_type is None:  # an earlier stage could not take its input
+                specs[stage.index + 1] = None
                 _send(None, stage, owner, control)
                 continue
             shape, dtype, device = shape_and_type

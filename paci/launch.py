@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from multiprocessing import connection, get_context
+from typing import NoReturn
 
 import torch
 import torch.distributed as dist
@@ -48,7 +49,8 @@ def spawn(function: Callable, ranks: int, *arguments, backend: str = "gloo") -> 
             reports = _watch(processes, pipes)
     finally:
         for process in processes:
-            process.kill()
+            if process.is_alive():
+                process.kill()
             process.join()
     failures = [_failure(rank, *report) for rank, report in enumerate(reports)]
     if any(failures):
@@ -57,8 +59,7 @@ def spawn(function: Callable, ranks: int, *arguments, backend: str = "gloo") -> 
 
 
 def _run(rank, ranks, port, backend, function, arguments, pipe) -> None:
-    """A rank's whole life. It ends without Python's clean-up, for which threads that still wait
-    for messages from the dead would have to be woken."""
+    """A rank's whole life."""
     status = 1
     try:
         torch.set_num_threads(max(1, torch.get_num_threads() // ranks))
@@ -75,6 +76,12 @@ def _run(rank, ranks, port, backend, function, arguments, pipe) -> None:
         report = pickle.dumps([rank, *place, f"{type(error).__name__}: {error}"])
     with suppress(OSError):
         pipe.send_bytes(report)
+    end_process(status)
+
+
+def end_process(status: int) -> NoReturn:
+    """End a rank without Python's clean-up, for which threads that still wait for messages from
+    the dead would have to be woken."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(status)

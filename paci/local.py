@@ -16,8 +16,9 @@ from paci.cost import Cost, Durations
 from paci.ledger import Movement
 from paci.memory import Held
 from paci.schedules import Schedule, build
-from paci.stage import Loss, MakeOptimizer, Stage
+from paci.stage import LearningRate, Loss, MakeOptimizer, Stage
 from paci.timeline import Timeline
+from paci.weights import Policy
 
 Batch = tuple[torch.Tensor, torch.Tensor]
 
@@ -73,7 +74,8 @@ class LocalPipeline:
     for the same schedule and cost; the losses and weights are those of the real pipeline.
 
     optimizer      makes an optimizer from a stage's parameters: `lambda params: AdamW(params)`
-    lr_lambda      factor on its learning rate as a function of the stage's own version
+    lr_lambda      factor on its learning rate as a function of the stage's own version; or one
+                   such function for each stage
     loss_fn        (output of the last stage, target) -> scalar mean over the micro-batch
     cost           times on the simulated clock; default `Cost()`
     seed           of every draw: dropout (with stage and micro-batch), jitter of the cost
@@ -88,11 +90,11 @@ class LocalPipeline:
         schedule: str | Schedule = "paci",
         accumulation: int | None = None,
         slack: int = 0,
-        weights: str = "live",
+        weights: str | Callable[[Stage], Policy] = "live",
         *,
         optimizer: MakeOptimizer,
         loss_fn: Loss,
-        lr_lambda: Callable[[int], float] | None = None,
+        lr_lambda: LearningRate | Sequence[LearningRate] | None = None,
         cost: Cost | None = None,
         seed: int = 0,
         measure_every: int = 0,

@@ -8,7 +8,7 @@
 Nothing here knows of clocks, ranks or messages; every executor drives the same `Stage`.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 import torch
@@ -23,6 +23,7 @@ from paci.split import SplitBackward
 
 MakeOptimizer = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
 Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+LearningRate = Callable[[int], float]
 
 
 class Stage:
@@ -31,9 +32,11 @@ class Stage:
     module         maps the previous stage's output (at stage 0: the data) to this stage's output
     accumulation   a, the micro-batches of one update; each loss is scaled by 1/a
     optimizer      makes an optimizer from the module's parameters
-    lr_lambda      factor on the optimizer's learning rate as a function of this stage's version
+    lr_lambda      factor on the optimizer's learning rate as a function of this stage's version;
+                   or one such function for each stage of the pipeline
     loss_fn        (output, target) -> scalar mean over the micro-batch; the last stage's only
-    weights        which parameters an action sees, a name in `paci.weights.WEIGHTS`
+    weights        which weights an action sees: a name in `paci.weights.WEIGHTS`, or what makes a
+                   policy from a stage
     seed           of the draws (dropout), together with stage and micro-batch
     measure_every  updates between two samples of how far the weights move (0: never)
     """
@@ -45,7 +48,7 @@ class Stage:
         module: nn.Module,
         accumulation: int,
         optimizer: MakeOptimizer,
-        lr_lambda: Callable[[int], float] | None = None,
+        lr_lambda: LearningRate | Sequence[LearningRate] | None = None,
         loss_fn: Loss | None = None,
         weights: str | Callable[["Stage"], weight_policies.Policy] = "live",
         seed: int = 0,
@@ -61,7 +64,7 @@ class Stage:
         self.module = module
         self.accumulation = accumulation
         self.optimizer = optimizer(parameters)
-        self.lr_lambda = lr_lambda or (lambda version: 1.0)
+        self.lr_lambda = self._own(lr_lambda) or (lambda version: 1.0)
         self._full_rates = [group["lr"] for group in self.optimizer.param_groups]
         self.loss_fn = loss_fn
         self.weights = weight_policies.build(weights, self)
@@ -191,6 +194,16 @@ class Stage:
         if self.is_last and output.dim() != 0:
             raise ValueError(f"loss_fn must give one number, not a shape of {tuple(output.shape)}")
         return output
+
+    def _own(self, lr_lambda: LearningRate | Sequence[LearningRate] | None) -> LearningRate | None:
+        if not isinstance(lr_lambda, Sequence):
+            return lr_lambda
+        if len(lr_lambda) != self.stages:
+            raise ValueError(
+                f"lr_lambda must be one function or one for each of the {self.stages} stages, "
+                f"not {len(lr_lambda)} functions"
+            )
+        return lr_lambda[self.index]
 
     @property
     def learning_rate(self) -> float:

@@ -6,16 +6,20 @@
     update(step)                          the optimizer steps
 
 `version` is the stage's count of updates so far. The parameters of the module are always the
-newest weights, and the ones that the optimizer knows: policies differ in what else there is.
+newest weights, and what the optimizer knows: policies differ in what else there is.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING
 
 import torch
 
 from paci.ledger import Seen
+
+if TYPE_CHECKING:
+    from paci.stage import Stage
 
 
 class Policy(ABC):
@@ -25,7 +29,7 @@ class Policy(ABC):
     name: str
     extra_bytes = 0
 
-    def __init__(self, stage):
+    def __init__(self, stage: "Stage"):
         self.parameters = tuple(stage.module.parameters())
         self.bytes_of_one_copy = sum(parameter.nbytes for parameter in self.parameters)
 

@@ -8,7 +8,7 @@ How far ahead is no guess: backwards are in order, so those of window k see vers
 steps will be is one: that the optimizer, which averages its gradients, goes on as it does.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import torch
@@ -67,3 +67,15 @@ class Predicted(Moved):
     def extra_bytes(self) -> int:
         kept = (*self._steps, *self._gradients.values())
         return self._aside_bytes + sum(tensor.nbytes for tensor in kept)
+
+    def state(self) -> dict[str, Sequence[torch.Tensor]]:
+        if not self._gradients:
+            return {}
+        return {"gradient": [self._gradients.get(p, torch.zeros_like(p)) for p in self.parameters]}
+
+    def load(self, state: Mapping[str, Sequence[torch.Tensor]]) -> None:
+        self._steps = []
+        self._gradients = {
+            parameter: tensor.to(parameter, copy=True)
+            for parameter, tensor in zip(self.parameters, state.get("gradient", ()), strict=False)
+        }

@@ -4,14 +4,15 @@
     version 5   storage B  ◀── aliases ◀── graph of micro-batch 9
                            ◀── the parameters, which the optimizer writes
 
-A forward runs on aliases: views of the parameters, so that gradients reach the parameters. If a
-version is still needed when the optimizer is about to write, the parameters move to a storage of
-their own, and the aliases stay: no graph notices, and a version is gone with its last user.
+A forward runs on aliases of the parameters: leaves of their own, which for the length of a backward
+hold the parameters' gradients. If a version is still needed when the optimizer is about to write,
+the parameters move to a storage of their own, and the aliases stay: no graph notices, and a version
+is gone with its last user.
 """
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 
 import torch
 from torch import nn
@@ -44,8 +45,14 @@ class Versioned(Policy):
         finally:
             self._module_holds(self.parameters)
 
-    def backward(self, microbatch, version):
-        return nullcontext(self.in_flight[microbatch])  # its graph holds no other
+    @contextmanager
+    def backward(self, microbatch: int, version: int) -> Iterator[Seen]:
+        seen = self.in_flight[microbatch]  # its graph holds no other
+        for alias, parameter in zip(seen.tensors, self.parameters, strict=True):
+            alias.grad = parameter.grad
+        yield seen
+        for alias, parameter in zip(seen.tensors, self.parameters, strict=True):
+            parameter.grad, alias.grad = alias.grad, None
 
     def release(self, microbatch: int) -> None:
         del self.in_flight[microbatch]
@@ -53,7 +60,7 @@ class Versioned(Policy):
     @property
     def newest(self) -> Aliases:
         if self._newest is None:
-            self._newest = tuple(parameter.view_as(parameter) for parameter in self.parameters)
+            self._newest = tuple(p.data.requires_grad_(p.requires_grad) for p in self.parameters)
         return self._newest
 
     @property
@@ -63,7 +70,7 @@ class Versioned(Policy):
 
     def update(self, step) -> None:
         if any(aliases is self._newest for aliases in self.needed):
-            self._move([parameter.data.clone() for parameter in self.parameters])
+            self._move(torch._foreach_clone([parameter.data for parameter in self.parameters]))
         super().update(step)
 
     @property

@@ -34,17 +34,32 @@ def own(count: int, dropout: float = 0.3):
     return toys.cut(toys.stages(count, dropout), count)[dist.get_rank()]
 
 
+def stages_of(schedule: str, ranks: int) -> int:
+    """As many as the schedule puts on so many ranks."""
+    return ranks * (2 if schedule in ("interleaved-1f1b", "zbv", "dualpipev") else 1)
+
+
+def owns(schedule: str) -> list:
+    """This rank's stages, wherever the schedule puts them."""
+    ranks = dist.get_world_size()
+    count = stages_of(schedule, ranks)
+    modules = toys.cut(toys.stages(count, dropout=0.3), count)
+    return [modules[i] for i in paci.schedules.build(schedule, count).placement[dist.get_rank()]]
+
+
 def train_all(configurations: list[tuple[str, int, str, int]]) -> list[dict]:
-    """20 updates of each (schedule, accumulation, order, slack), on as many stages as ranks."""
+    """20 updates of each (schedule, accumulation, order, slack)."""
     results = []
     for schedule, accumulation, order, slack in configurations:
-        module, batches = own(dist.get_world_size()), toys.batches(20 * accumulation)
-        line = pipeline(module, schedule, accumulation, order=order, slack=slack)
+        modules, batches = owns(schedule), toys.batches(20 * accumulation)
+        line = pipeline(modules, schedule, accumulation, order=order, slack=slack)
         updates: list = []
         segment = line.train(batches, updates.append)
         results.append(
             {
-                "weights": toys.weights([module])[0],
+                "weights": dict(
+                    zip((s.index for s in line.stages), toys.weights(modules), strict=True)
+                ),
                 "segment": segment,
                 "updates": updates,
                 "evaluation": line.evaluate(batches[:3]),
@@ -88,11 +103,11 @@ def checkpoints(folder: Path, save: bool) -> tuple[list, list | None]:
     line = pipeline(module, "paci", 2, order="static")
     if save:
         line.train(batches[:6])
-        line.save(folder, {"microbatch": line.microbatch})
+        line.save(folder)
     else:
         for p in module.parameters():
             p.data.zero_()
-        line.microbatch = line.load(folder)["microbatch"]
+        line.load(folder)
     segment = line.train(batches[6:])
     line.close()
     return toys.weights([module])[0], segment and segment.losses
@@ -132,11 +147,16 @@ def dies(rank: int, how: str, after: float) -> None:
     line = pipeline(own(dist.get_world_size()))
     batches = toys.batches(4) * 1000
     if dist.get_rank() == rank and how == "killed":
-        threading.Timer(after, os.kill, (os.getpid(), signal.SIGKILL)).start()
+        kill_this_process(after)
     if dist.get_rank() == rank and how == "raises":
         line.stages[0].module.register_forward_pre_hook(_Bomb(after))
     while True:
         line.train(batches)
+
+
+def kill_this_process(after: float) -> None:
+    """As the system does when memory runs out: with no chance to say anything."""
+    threading.Timer(after, os.kill, (os.getpid(), signal.SIGKILL)).start()
 
 
 class _Bomb:

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from paci.ledger import Ledger, Movement
+from paci.ledger import Ledger, Movement, Seen
 
 
 def test_drift_and_staleness_of_a_hand_made_sequence():
@@ -62,3 +62,26 @@ def test_the_first_microbatch_of_every_so_many_windows(every, measured):
         ledger.forward(m)
         ledger.backward(m)
     assert [movement.microbatch for movement in ledger.movements] == measured
+
+
+def test_weights_of_another_version_than_the_newest():
+    ledger, old, new = Ledger([], accumulation=1, measure_every=1), torch.ones(4), torch.zeros(4)
+    ledger.version = 3
+    ledger.forward(3, Seen(2, [old]))
+    ledger.version = 4
+    ledger.backward(3, Seen(2, [old]))
+    ledger.forward(4, Seen(3, [old]))
+    ledger.backward(4, Seen(4, [new]))
+    assert (ledger.drift, ledger.staleness) == ({0: 1, 1: 1}, {1: 2})
+    assert ledger.movements == [Movement(4, 3, 0, 0.0), Movement(4, 4, 1, 1.0)]
+
+
+def test_a_split_backward_is_in_flight_until_its_second_half():
+    ledger = Ledger([], accumulation=4)
+    ledger.forward(0)
+    ledger.backward_input(0)
+    ledger.forward(1)
+    assert (ledger.drift, ledger.peak_in_flight) == ({0: 1}, 2)
+    ledger.backward_weight(0)
+    ledger.forward(2)
+    assert ledger.peak_in_flight == 2

@@ -99,6 +99,16 @@ def test_equals_the_twin_to_the_last_bit(case, weights, optimizer):
     assert toys.same(ours, twins)
 
 
+def test_nesterov_async_equals_the_twin_to_the_last_bit():
+    def nadamw(parameters):
+        return torch.optim.NAdam(
+            parameters, lr=0.05, betas=(0.99, 0.95), weight_decay=0.1, decoupled_weight_decay=True
+        )
+
+    _, ours, twins = both((4, 1, 0, Cost(), 0.3), nadamw, "stashed")
+    assert toys.same(ours, twins)
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_the_twin_can_tell_live_from_stashed_weights(case):
     """Wherever a stage that has an input gradient to compute drifts, and only there."""
@@ -185,6 +195,20 @@ def test_updates_are_reported_as_they_happen():
     local.train(toys.batches(2), updates.append)
     assert updates[-1].number == 5
     assert updates[-1].seconds == local.seconds > run.seconds
+
+
+@pytest.mark.parametrize("schedule", ["interleaved-1f1b", "zb-h1", "zb-2p", "zbv", "dualpipev"])
+def test_an_update_is_reported_when_every_stage_has_made_it(schedule):
+    updates, rate = [], [lambda version, stage=stage: 1 / (2 + stage) for stage in range(4)]
+    local = toys.pipeline(toys.stages(4), schedule, 4, cost=Cost(1, [2, 3, 4, 5]), lr_lambda=rate)
+    run = local.train(toys.batches(12), updates.append)
+    assert [u.number for u in updates] == [1, 2, 3]
+    expected = [sum(run.losses[k : k + 4]) / 4 for k in (0, 4, 8)]
+    assert [u.loss for u in updates] == pytest.approx(expected)
+    rows = run.timeline.rows
+    ends = [max(row.end for row in rows if row.microbatch == m) for m in (3, 7, 11)]
+    assert [u.seconds for u in updates] == ends
+    assert [u.learning_rate for u in updates] == pytest.approx([0.05 / 2] * 3)
 
 
 def test_movement_is_that_of_the_weights_between_forward_and_backward():

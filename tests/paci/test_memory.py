@@ -83,3 +83,29 @@ def test_under_autocast_every_microbatch_in_flight_holds_a_copy_of_the_weights()
     run = toys.pipeline(modules, accumulation=2, loss_fn=loss_fn).train(toys.batches(16))
     copy = 2 * toys.WIDTH**2
     assert [held.copies for held in run.peak_held] == [0, 3 * copy, 2 * copy, 1 * copy]
+
+
+def test_versions_beside_the_live_one_count_as_copies():
+    (module,) = toys.stages(1)
+    saved = SavedTensors(module.parameters())
+    saved.beside(300)
+    saved.beside(100)
+    assert saved.peak.copies == 300
+    saved.clear()
+    with saved.saving(0, torch.ones(1, toys.WIDTH)):
+        module(torch.ones(1, toys.WIDTH))
+    assert saved.peak.copies == 100
+
+
+def test_under_autocast_a_stash_holds_both():
+    """Every micro-batch in flight its own cast, and the versions in flight besides."""
+    N = 4
+    modules = [toys.Autocast(nn.Linear(toys.WIDTH, toys.WIDTH, bias=False)) for _ in range(N)]
+
+    def loss_fn(output, target):
+        return toys.loss_fn(output.float(), target)
+
+    local = toys.pipeline(modules, accumulation=1, weights="stashed", loss_fn=loss_fn)
+    cast, version = 2 * toys.WIDTH**2, 4 * toys.WIDTH**2
+    copies = [held.copies for held in local.train(toys.batches(16)).peak_held]
+    assert copies == [3 * version, 3 * cast + 2 * version, 2 * cast + version, cast]

@@ -68,6 +68,14 @@ def test_the_learning_rate_follows_the_stages_own_version():
     assert last.learning_rate == pytest.approx(0.1 / 10)
 
 
+def test_each_stage_may_have_a_learning_rate_of_its_own():
+    factors = [lambda version, stage=stage: (1 + stage) / 4 for stage in range(2)]
+    assert stage(index=0, lr_lambda=factors).learning_rate == pytest.approx(0.1 / 4)
+    assert stage(index=1, lr_lambda=factors).learning_rate == pytest.approx(0.1 / 2)
+    with pytest.raises(ValueError, match="one for each of the 3 stages, not 2 functions"):
+        stage(stages=3, lr_lambda=factors)
+
+
 def test_each_parameter_group_keeps_its_own_rate():
     def optimizer(parameters):
         weight, bias = parameters
@@ -112,3 +120,76 @@ def test_a_stage_has_something_to_train():
 def test_unknown_weights():
     with pytest.raises(ValueError, match="unknown weights 'frozen'"):
         stage(weights="frozen")
+
+
+def run_split(one, batches, when):
+    """Forwards and input gradients of a window at once, then its weight gradients in order."""
+    results = []
+    for m, (x, g) in enumerate(batches):
+        one.forward(m, x)
+        results.append(one.backward_input(m, g) if when == "split" else one.backward(m, g))
+    if when == "split":
+        assert one.ledger.version == 0
+        for m in range(len(batches)):
+            one.backward_weight(m)
+    return results
+
+
+@pytest.mark.parametrize("index", [0, 1])
+def test_two_halves_of_a_backward_are_the_whole(index):
+    """At stage 0 the first does nothing, for nobody waits for it."""
+    whole, split = (stage(index, stages=3, accumulation=3) for _ in "ws")
+    batches = toys.batches(3)
+    assert toys.same(run_split(whole, batches, "whole"), run_split(split, batches, "split"))
+    assert toys.same(toys.weights([whole.module]), toys.weights([split.module]))
+    assert whole.ledger.version == split.ledger.version == 1
+    assert whole.ledger.drift == split.ledger.drift == {0: 3}
+    assert (whole.ledger.peak_in_flight, split.ledger.peak_in_flight) == (1, 3)
+
+
+def test_the_last_stage_splits_too():
+    whole, split = (stage(accumulation=2) for _ in "ws")
+    for m, batch in enumerate(toys.batches(2)):
+        assert whole.forward(m, *batch) == split.forward(m, *batch)
+        assert torch.equal(whole.backward(m), split.backward_input(m))
+        split.backward_weight(m)
+    assert toys.same(toys.weights([whole.module]), toys.weights([split.module]))
+
+
+def test_a_weight_gradient_after_an_update_is_what_it_was_before():
+    """0 and 1 are in flight; the update of 0 comes between the halves of 1, whose first half saw
+    the weights of then."""
+    linear = nn.Linear(4, 4, bias=False)
+    middle = Stage(1, 3, linear, 1, lambda p: torch.optim.SGD(p, lr=1.0))
+    (x0, g0), (x1, g1) = toys.batches(2)
+    old = linear.weight.detach().clone()
+    middle.forward(0, x0), middle.forward(1, x1)
+    middle.backward_input(0, g0)
+    assert torch.equal(middle.backward_input(1, g1), g1 @ old)
+    middle.backward_weight(0)
+    assert middle.ledger.version == 1
+    middle.backward_weight(1)
+    torch.testing.assert_close(linear.weight.detach(), old - g0.T @ x0 - g1.T @ x1)
+    assert middle.ledger.drift == {0: 2}
+    assert middle.ledger.staleness == {0: 1, 1: 1}
+
+
+def test_stage_0_meets_its_weights_in_the_second_half():
+    first = Stage(0, 3, nn.Linear(4, 4), 1, toys.sgd)
+    (x0, g0), (x1, g1) = toys.batches(2)
+    first.forward(0, x0), first.forward(1, x1)
+    assert first.backward_input(0, g0) is first.backward_input(1, g1) is None
+    first.backward_weight(0), first.backward_weight(1)
+    assert first.ledger.drift == {0: 1, 1: 1}
+
+
+def test_what_is_held_between_the_halves():
+    """The activations of the forward and the gradient of the output of the linear."""
+    middle, ((x, g),) = stage(stages=3, accumulation=2), toys.batches(1)
+    middle.forward(0, x)
+    before = middle.saved.peak.activations
+    middle.backward_input(0, g)
+    assert middle.saved.peak.activations == before + 4 * toys.ROWS * toys.WIDTH
+    middle.backward_weight(0)
+    middle.forward(1, x)
+    assert middle.saved.peak.activations == before + 4 * toys.ROWS * toys.WIDTH

@@ -1,0 +1,236 @@
+"""Runs whose ranks are processes, on gloo; as few of them as will do, for they are slow to start."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from safetensors.torch import load_file, save_file
+from transformers import GPT2LMHeadModel
+
+from experiments import replay
+from paci import theory
+from tests.experiments.smoke import (
+    ROOT,
+    lines,
+    losses,
+    start,
+    train,
+    wait_for_a_checkpoint,
+    weights,
+)
+from tests.paci import toys
+
+NAME = "paci-a4-b8-s0"
+DISTRIBUTED = ["executor=distributed", "stages=2"]
+LONG = ["tokens=25600", "evaluations=10"]  # 100 updates: time to do something to it
+
+
+@pytest.fixture(scope="module")
+def base(corpus):
+    return ["scale=smoke", "tokens=2560", f"data.folder={corpus}"]
+
+
+@pytest.fixture(scope="module")
+def dynamic(tmp_path_factory, base):
+    """The folder of a run whose order arrival decided; of the command."""
+    runs = tmp_path_factory.mktemp("dynamic")
+    process = start("train", [*base, *DISTRIBUTED, f"runs={runs}"])
+    out, err = process.communicate()
+    assert process.returncode == 0, err
+    assert out.strip() == f"{runs / NAME}: completed"
+    return runs / NAME
+
+
+@pytest.fixture(scope="module")
+def local(tmp_path_factory, base):
+    """Trains in this process with these overrides, once; gives the folder."""
+    done = {}
+
+    def once(*overrides):
+        if overrides not in done:
+            runs = tmp_path_factory.mktemp("local")
+            done[overrides] = train([*base, "stages=2", f"runs={runs}", *overrides]).path
+        return done[overrides]
+
+    return once
+
+
+def status(folder):
+    return json.loads((folder / "status.json").read_text())
+
+
+def assert_same(folder, other):
+    """Of all but the clock: weights, losses, drift."""
+    ours, theirs = weights(folder), weights(other)
+    assert ours.keys() == theirs.keys()
+    assert all(toys.same(ours[name], theirs[name]) for name in ours)
+    assert losses(folder) == losses(other)
+    drifts = [[line["drift"] for line in lines(run / "stages.jsonl")] for run in (folder, other)]
+    assert drifts[0] == drifts[1]
+
+
+# What a run leaves
+
+
+def test_the_books_are_on_the_wall_clock(dynamic):
+    assert status(dynamic) == {"state": "completed", "why": None, "update": 10, "updates": 10}
+    metrics = lines(dynamic / "metrics.jsonl")
+    assert len(losses(dynamic)) == 10
+    assert {line["clock"] for line in metrics} == {"wall"}
+    seconds = [line["seconds"] for line in metrics if "loss" in line]
+    assert seconds == sorted(seconds)
+    assert [line["update"] for line in metrics if "perplexity" in line] == [0, 5, 10]
+    assert len(json.loads((dynamic / "environment.json").read_text())) == 1
+
+
+def test_every_stage_says_what_it_waited_for(dynamic):
+    stages = lines(dynamic / "stages.jsonl")
+    assert [(s["update"], s["stage"]) for s in stages] == [(u, i) for u in (5, 10) for i in (0, 1)]
+    for line in stages:
+        assert sum(line["drift"].values()) == 20
+        assert max(map(int, line["drift"])) <= theory.drift_bound(2, line["stage"], 4)
+        assert line["version_bytes"] == 0
+        assert set(line["waiting_seconds"]) <= {"input", "gradient", "backpressure"}
+        waited = sum(line["waiting_seconds"].values())
+        assert waited <= line["idle_seconds"] + 0.05  # it waits for the first input, too
+        assert line["busy_seconds"] > 0
+
+
+def test_transformers_reads_the_model(dynamic):
+    model = GPT2LMHeadModel.from_pretrained(dynamic / "model")
+    assert toys.same(
+        model.state_dict()["transformer.ln_f.weight"],
+        weights(dynamic)["transformer.ln_f.weight"],
+    )
+
+
+# The same again
+
+
+def test_static_order_equals_local_to_the_last_bit(base, local, tmp_path):
+    folder = train([*base, *DISTRIBUTED, "executor.order=static", f"runs={tmp_path}"]).path
+    assert_same(folder, local())
+
+
+def replayed(monkeypatch, capsys, folder) -> tuple[int, str]:
+    monkeypatch.setattr("sys.argv", ["replay", str(folder)])
+    with pytest.raises(SystemExit) as exit:
+        replay.main()
+    said = capsys.readouterr()
+    return int(exit.value.code), said.out + said.err
+
+
+def test_a_replay_is_bitwise_equal(dynamic, monkeypatch, capsys):
+    code, said = replayed(monkeypatch, capsys, dynamic)
+    assert (code, said) == (0, f"{dynamic}: replayed, bitwise equal\n")
+
+
+def test_a_replay_names_what_differs(dynamic, monkeypatch, capsys):
+    part = sorted((dynamic / "model").glob("*.safetensors"))[-1]
+    original, tensors = part.read_bytes(), load_file(part)
+    name = min(tensors)
+    tensors[name].view(-1)[0] += 0.5
+    save_file(tensors, part, {"format": "pt"})
+    try:
+        code, said = replayed(monkeypatch, capsys, dynamic)
+    finally:
+        part.write_bytes(original)
+    assert code == 1
+    assert said == f"{name} differs by up to 0.5\n{dynamic}: replayed, not equal\n"
+
+
+def test_what_cannot_be_replayed_is_refused(tmp_path, monkeypatch, capsys):
+    code, said = replayed(monkeypatch, capsys, tmp_path)
+    assert code == 2
+    assert "is not a run folder" in said
+
+
+# Ends
+
+
+def test_terminated_it_is_preempted_and_goes_on(base, local, tmp_path):
+    """A flush drains anyway: even the interruption, where it drains, leaves no trace."""
+    flush = ["method=1f1b-flush", *LONG]
+    settings = [*base, *DISTRIBUTED, "executor.order=static", f"runs={tmp_path}", *flush]
+    folder = tmp_path / "1f1b-flush-a4-b8-s0"
+    process = start("train", settings)
+    wait_for_a_checkpoint(folder)
+    process.terminate()
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 1, err
+    assert out.strip() == f"{folder}: preempted interrupted"
+    ended = status(folder)
+    assert (ended["state"], ended["why"]) == ("preempted", "interrupted")
+    assert 10 <= ended["update"] < 100
+    assert (folder / "checkpoints" / f"{ended['update'] * 4:09d}").is_dir()
+    assert train(settings).status()["state"] == "completed"
+    assert losses(folder) == losses(local(*flush))
+    assert toys.same(list(weights(folder).values()), list(weights(local(*flush)).values()))
+
+
+def test_killed_at_one_rank_all_end_and_nothing_is_lost(base, local, tmp_path):
+    settings = [*base, *DISTRIBUTED, "executor.order=static", f"runs={tmp_path}", *LONG]
+    process = start("train", settings)
+    wait_for_a_checkpoint(tmp_path / NAME)
+    os.kill(rank_processes(process.pid)[1], signal.SIGKILL)
+    killed = time.monotonic()
+    out, err = process.communicate(timeout=30)
+    assert time.monotonic() - killed < 15
+    assert process.returncode == 1
+    ended = status(tmp_path / NAME)
+    assert ended["state"] == "failed"
+    assert ended["why"].startswith("rank 1 (stage 1, micro-batch ")
+    assert ended["why"].endswith("): killed by SIGKILL")
+    assert out.strip() == f"{tmp_path / NAME}: failed {ended['why']}"
+    assert "Traceback" not in err
+    assert train(settings).status()["state"] == "completed"
+    assert_same(tmp_path / NAME, local(*LONG))
+
+
+def rank_processes(launcher: int) -> list[int]:
+    """The children of the launcher's fork server, in the order in which they were started."""
+    parents = {}
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parents[int(entry.parent.name)] = int(entry.read_text().rpartition(")")[2].split()[1])
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    return sorted(pid for pid, parent in parents.items() if parents.get(parent) == launcher)
+
+
+# Started by torchrun
+
+
+def torchrun(overrides) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [
+            *(sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"),
+            *("--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0"),
+            *("-m", "experiments.train", *overrides),
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def test_torchrun_starts_the_ranks(base, local, tmp_path):
+    settings = [*base, *DISTRIBUTED, "executor.order=static", f"runs={tmp_path}"]
+    done = torchrun(settings)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == f"{tmp_path / NAME}: completed"
+    assert_same(tmp_path / NAME, local())
+
+
+def test_torchrun_with_the_wrong_number_of_ranks_is_refused(base, tmp_path):
+    refused = torchrun([*base, *DISTRIBUTED, "stages=3", f"runs={tmp_path}"])
+    assert refused.returncode != 0
+    said = "error: torchrun must start 3 processes for this run, not 2"
+    assert refused.stderr.count(said) == 1
+    assert not list(tmp_path.iterdir())
