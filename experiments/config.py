@@ -83,6 +83,14 @@ def check(config: DictConfig) -> None:
             f"layers can be cut, not {config.stages}"
         )
     schedule_of(config)
+    in_flight = config.stages + method.slack
+    if method.weights == "double-buffered" and method.accumulation < in_flight:
+        raise ValueError(
+            f"double-buffered weights need method.accumulation of at least {in_flight}, as many "
+            f"micro-batches as are in flight at the first stage, not {method.accumulation}"
+        )
+    if method.weights == "predicted" and config.optimizer.name == "nadamw":
+        raise ValueError("predicted weights need optimizer adamw, whose steps can be foretold")
     if config.batch % method.accumulation:
         raise ValueError(
             f"batch must be a multiple of method.accumulation ({method.accumulation}), "

@@ -72,7 +72,10 @@ def train(run: Run) -> dict:
                 train_rank(run)
             else:
                 config = OmegaConf.to_container(run.config)
-                spawn(spawned_rank, ranks(run.config), config, backend=backend(run.config))
+                spawn(
+                    spawned_rank, ranks(run.config), config, backend=backend(run.config),
+                    preload=["experiments.training"],
+                )  # fmt: skip
         except BaseException as error:
             state, why = outcome(error)
             folder.report(state, folder.status().get("update", 0), run.updates, why)

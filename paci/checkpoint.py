@@ -2,7 +2,7 @@
 
     checkpoints/
       000120/                  micro-batches done when it was taken, all stages drained
-        stage-0.safetensors    model/<name>, optimizer/<name>/<key>
+        stage-0.safetensors    model/<name>, optimizer/<name>/<key>, weights/<name>/<key>
         stage-1.safetensors
         manifest.json          SHA-256 of every part; written last, by a rename of the folder
 
@@ -116,6 +116,9 @@ def _tensors(stage: Stage) -> dict[str, torch.Tensor]:
     for name, parameter in stage.module.named_parameters():
         for key, value in stage.optimizer.state.get(parameter, {}).items():
             tensors[f"optimizer/{name}/{key}"] = torch.as_tensor(value)
+    names = [name for name, _ in stage.module.named_parameters()]
+    for key, values in stage.weights.state().items():
+        tensors |= {f"weights/{n}/{key}": value for n, value in zip(names, values, strict=True)}
     return {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
 
 
@@ -142,6 +145,11 @@ def _restore(stage: Stage, tensors: dict[str, torch.Tensor], checkpoint: Path) -
             if key.startswith(prefix)
         }
     stage.optimizer.load_state_dict(held)
+
+    names = [name for name, _ in stage.module.named_parameters()]
+    prefix = f"weights/{names[0]}/"
+    keys = [key.removeprefix(prefix) for key in tensors if key.startswith(prefix)]
+    stage.weights.load({key: [tensors[f"weights/{n}/{key}"] for n in names] for key in keys})
 
 
 def _newest_first(folder: Path) -> list[Path]:

@@ -66,7 +66,7 @@ def play(schedule: Schedule, microbatches: int, durations: Durations) -> Iterato
             if not idle[rank] or (choice := schedule.next(seen[rank])) is None:
                 continue
             view, kind = choice
-            stage = view.stage
+            stage = view.index
             microbatch = view.microbatch(kind)
             if kind == FORWARD:
                 to = stage + 1 if stage < N - 1 else NOWHERE
@@ -104,7 +104,7 @@ def play(schedule: Schedule, microbatches: int, durations: Durations) -> Iterato
 
     undone = [view for view in views if view.weights < microbatches]
     if undone:
-        stuck = ", ".join(f"{v.stage} ({v.forwards} forward, {v.weights} back)" for v in undone)
+        stuck = ", ".join(f"{v.index} ({v.forwards} forward, {v.weights} back)" for v in undone)
         raise Deadlock(f"{schedule.name} waits for ever, of {microbatches} micro-batches: {stuck}")
 
 

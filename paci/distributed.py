@@ -16,7 +16,7 @@ from paci.actions import BACKWARD, FORWARD, Action
 from paci.bulletin import Bulletin
 from paci.clock import Step, play, whole_windows
 from paci.cost import Cost, Durations
-from paci.emulated import Emulated, EmulatedDevice, emulated_loss
+from paci.emulated import Emulated, EmulatedDevice, EmulatedStage, emulated_loss
 from paci.engine import Engine
 from paci.failure import RankFailed, first_failure, post_failure
 from paci.handshake import Refused, agree_settings, agree_shapes, clock_offset
@@ -75,19 +75,17 @@ class DistributedPipeline:
             next(rank for rank in range(ranks) if stage in placement[rank])
             for stage in range(total)
         ]
-        own = placement[self.rank]
+        own, make = placement[self.rank], Stage
         if emulate is not None:
-            device, loss_fn = EmulatedDevice(), emulated_loss(loss_fn)
+            device, loss_fn, make = EmulatedDevice(), emulated_loss(loss_fn), EmulatedStage
             modules = [Emulated(m, i, device) for i, m in zip(own, modules, strict=True)]
         self.stages = [
-            Stage(
+            make(
                 index, total, module, self.accumulation, optimizer, lr_lambda, loss_fn,
                 weights, seed, measure_every,
             )
             for index, module in zip(own, modules, strict=True)
         ]  # fmt: skip
-        for stage in self.stages if emulate else ():
-            stage.optimizer.register_step_pre_hook(stage.module.update)
         self.microbatch = 0  # the index of the next one
         self.seconds = 0.0  # of training on the wall, all segments together
         self._segment = 0
@@ -250,7 +248,7 @@ class DistributedPipeline:
             loss = Spec((), torch.float32, stage.device)
             spec = specs.get(stage.index + 1, loss)
             output = torch.zeros(spec.shape, dtype=spec.dtype, device=spec.device)
-            stage.module.begin(durations, output)
+            stage.module.begin(durations, output, self.microbatch)
 
     def _finish(
         self, count: int, started: float, senders: dict, receivers: list[Receiver]

@@ -5,13 +5,15 @@ machine with fewer cores than stages.
 """
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 from torch import nn
 
-from paci.actions import BACKWARD, FORWARD
+from paci.actions import BACKWARD, FORWARD, INPUT_GRADIENT, WEIGHT_GRADIENT
 from paci.cost import Durations
-from paci.stage import Loss
+from paci.stage import Loss, Stage
 
 
 class EmulatedDevice:
@@ -36,9 +38,10 @@ class Emulated(nn.Module):
     def __init__(self, module: nn.Module, stage: int, device: EmulatedDevice):
         super().__init__()
         self.module, self.stage, self.device = module, stage, device
+        self.is_split = False  # whether the backward under way is half of one
 
-    def begin(self, durations: Durations, output: torch.Tensor) -> None:
-        self.durations, self.output, self.microbatch = durations, output, 0
+    def begin(self, durations: Durations, output: torch.Tensor, first: int = 0) -> None:
+        self.durations, self.output, self.first, self.microbatch = durations, output, first, 0
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         if not self.training:
@@ -49,9 +52,33 @@ class Emulated(nn.Module):
     def work(self, kind: str, microbatch: int) -> None:
         self.device.work(self.durations.of[kind][self.stage][microbatch])
 
+    @contextmanager
+    def half(self, kind: str, microbatch: int) -> Iterator[None]:
+        """Half of a backward takes its own time, however often autograd comes by."""
+        self.work(kind, microbatch - self.first)
+        self.is_split = True
+        yield
+        self.is_split = False
+
     def update(self, *_) -> None:
         """A hook before the optimizer's step, which finds no gradients and does nothing."""
         self.device.work(self.durations.update[self.stage])
+
+
+class EmulatedStage(Stage):
+    """A stage whose module is `Emulated`."""
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.optimizer.register_step_pre_hook(self.module.update)
+
+    def backward_input(self, microbatch, gradient=None):
+        with self.module.half(INPUT_GRADIENT, microbatch):
+            return super().backward_input(microbatch, gradient)
+
+    def backward_weight(self, microbatch):
+        with self.module.half(WEIGHT_GRADIENT, microbatch):
+            super().backward_weight(microbatch)
 
 
 class _Wait(torch.autograd.Function):
@@ -66,7 +93,8 @@ class _Wait(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, gradient):
-        ctx.emulated.work(BACKWARD, ctx.microbatch)
+        if not ctx.emulated.is_split:
+            ctx.emulated.work(BACKWARD, ctx.microbatch)
         gradient = None if ctx.gradient is None else torch.zeros_like(ctx.gradient)
         return gradient, None, None, None
 

@@ -50,14 +50,14 @@ class Engine:
         self.rule = rule
         self.stages = {stage.index: stage for stage in stages}
         self.views = tuple(StageView(stage.index, stage.is_last) for stage in stages)
-        self.view_of = {view.stage: view for view in self.views}
+        self.view_of = {view.index: view for view in self.views}
         self.count = count
         self.first = first
         self.inbox = inbox
         self.senders = senders
         self.on_notice = on_notice
         self.on_window = on_window
-        self.arrived = {(view.stage, kind): deque() for view in self.views for kind in "FB"}
+        self.arrived = {(view.index, kind): deque() for view in self.views for kind in "FB"}
         self.steps: list[tuple] = []
         self.waiting: Counter[str] = Counter()
         self.losses: list[torch.Tensor] = []
@@ -89,12 +89,12 @@ class Engine:
 
     def _admit(self) -> None:
         for view in self.views:
-            if self.stages[view.stage].is_first:
+            if self.stages[view.index].is_first:
                 view.inputs = self.count
 
     def _act(self, view: StageView, kind: str, batches: Sequence) -> None:
-        stage, microbatch = self.stages[view.stage], view.microbatch(kind)
-        self.now = view.stage, self.first + microbatch
+        stage, microbatch = self.stages[view.index], view.microbatch(kind)
+        self.now = view.index, self.first + microbatch
         version = view.weights // self.rule.accumulation
         start = time.monotonic()
         if kind == FORWARD:
@@ -104,7 +104,7 @@ class Engine:
         self._settle()
         view.finish(kind)
         end = time.monotonic()
-        self.steps.append((self.rank, view.stage, kind, microbatch, start, end, version))
+        self.steps.append((self.rank, view.index, kind, microbatch, start, end, version))
 
     def _forward(self, stage: Stage, microbatch: int, batches: Sequence) -> None:
         input = batches[microbatch][0] if stage.is_first else self._take(stage, FORWARD)

@@ -42,7 +42,8 @@ def first_failure(
 ) -> RankFailed:
     """The failure behind a lost link, whose micro-batches count from `first_microbatch`."""
     microbatch = None if lost.microbatch is None else first_microbatch + lost.microbatch
-    own = lost.rank, lost.stage, microbatch, f"the process is gone ({lost})"
+    said, *_ = str(lost).partition(". This is typically")  # gloo goes on with advice
+    own = lost.rank, lost.stage, microbatch, f"the process is gone ({said})"
     if lost.rank is not None:
         post_failure(board, *own)
     until = time.monotonic() + PATIENCE

@@ -21,18 +21,25 @@ from paci.failure import RankFailed
 GRACE = 10.0  # seconds that ranks have to end by themselves once one has failed
 
 
-def spawn(function: Callable, ranks: int, *arguments, backend: str = "gloo") -> list:
+def spawn(
+    function: Callable,
+    ranks: int,
+    *arguments,
+    backend: str = "gloo",
+    preload: Sequence[str] = (),
+) -> list:
     """Run `function(*arguments)` in `ranks` new processes that form torch.distributed's default
     group; returns what each returned, in order of ranks.
 
     If one fails, all end within `GRACE`, and `RankFailed` says which was first, where, and why.
     SIGTERM and SIGINT are handed on to all ranks, for them to end in their own way. `function`
-    and what it takes and gives must be picklable.
+    and what it takes and gives must be picklable. `preload` names modules that it needs and that
+    take seconds to import: all ranks share that of one process.
     """
     # Not hosted by a rank, so that the others can still talk when that one is gone.
     store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
     context = get_context("forkserver")
-    context.set_forkserver_preload(["paci.distributed", "torch._dynamo"])  # seconds, once
+    context.set_forkserver_preload(["paci.distributed", "torch._dynamo", *preload])
     processes, pipes = [], []
     for rank in range(ranks):
         pipe, end = context.Pipe(duplex=False)

@@ -17,10 +17,10 @@ SHOWN = ("final_loss", "claims")
 
 
 def scripts() -> list[str]:
-    """Names of the modules that draw a figure or make a table."""
+    """Names of the modules that draw a figure or make a table from runs."""
     names = [found.name for found in iter_modules(paper_figures.__path__)]
     modules = {name: import_module(f"paper_figures.{name}") for name in names if name[0] != "_"}
-    return [name for name, it in modules.items() if hasattr(it, "draw") or hasattr(it, "table")]
+    return [name for name, it in modules.items() if hasattr(it, "EXPERIMENT")]
 
 
 def main(names: list[str] | None = None, argv: list[str] | None = None) -> int:

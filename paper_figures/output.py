@@ -45,7 +45,7 @@ def save_table(table: pd.DataFrame, folder: Path, name: str, note: str = "") -> 
     texts = {
         "csv": table.to_csv(index=False, lineterminator="\n"),
         "md": markdown + "\n" + (f"\n{note}\n" if note else ""),
-        "tex": (f"% {note}\n" if note else "") + latex + "\n",
+        "tex": "".join(f"% {line}\n" for line in note.splitlines()) + latex + "\n",
     }
     return [_write(folder / f"{name}.{kind}", text.encode()) for kind, text in texts.items()]
 

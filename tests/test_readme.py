@@ -8,6 +8,8 @@ import pytest
 import torch
 from torch import nn
 
+from paci.launch import spawn
+
 README = Path(__file__).resolve().parents[1] / "README.md"
 BLOCKS = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
 
@@ -23,6 +25,21 @@ def test_simulation_shows_what_it_says(tmp_path, monkeypatch, capsys):
     picture = re.findall(r"^# (rank .*)$", BLOCKS[0], re.MULTILINE)
     assert capsys.readouterr().out.splitlines() == picture
     assert (tmp_path / "trace.json").exists()
+
+
+def _rank(block: str) -> list[float] | None:
+    names = {"torch": torch, "stages": [nn.Linear(4, 4), nn.Linear(4, 4)]}
+    names["batches"] = [(torch.ones(2, 4), torch.tensor([0, 1]))] * 8
+    initialised = 'torch.distributed.init_process_group("gloo")\n'
+    assert initialised in block
+    exec("import paci\n" + block.replace(initialised, ""), names)  # spawn has done that
+    return names["segment"] and names["segment"].losses
+
+
+def test_training_runs_on_processes():
+    first, last = spawn(_rank, 2, BLOCKS[2])
+    assert first is None
+    assert len(last) == 8
 
 
 def test_training_runs_on_any_modules():

@@ -7,12 +7,12 @@ Three stages, m = 4, a backward as long as a forward (digits are micro-batches, 
     stage 2   .  .  0  1  2  3  0' 1' 2' 3' .  .
 """
 
+from paci.actions import BACKWARD, FORWARD
 from paci.schedules.rule import (
     Choice,
     Schedule,
     StageView,
-    backward_if_ready,
-    forward_if_ready,
+    if_ready,
 )
 
 
@@ -22,5 +22,5 @@ class GPipe(Schedule):
     def next(self, stages: tuple[StageView, ...]) -> Choice:
         (stage,) = stages
         if self.window_is_open(stage):
-            return forward_if_ready(stage)
-        return backward_if_ready(stage)
+            return if_ready(stage, FORWARD)
+        return if_ready(stage, BACKWARD)

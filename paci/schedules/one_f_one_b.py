@@ -10,12 +10,12 @@ The order is fixed: a stage fills up to N - i micro-batches in flight, then alte
 for whichever is next.
 """
 
+from paci.actions import BACKWARD, FORWARD
 from paci.schedules.rule import (
     Choice,
     Schedule,
     StageView,
-    backward_if_ready,
-    forward_if_ready,
+    if_ready,
 )
 
 
@@ -24,6 +24,6 @@ class OneFOneBFlush(Schedule):
 
     def next(self, stages: tuple[StageView, ...]) -> Choice:
         (stage,) = stages
-        if stage.in_flight < self.stages - stage.stage and self.window_is_open(stage):
-            return forward_if_ready(stage)
-        return backward_if_ready(stage)
+        if stage.in_flight < self.stages - stage.index and self.window_is_open(stage):
+            return if_ready(stage, FORWARD)
+        return if_ready(stage, BACKWARD)

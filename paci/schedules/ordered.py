@@ -39,7 +39,7 @@ class Ordered(Schedule):
         there is for micro-batches beyond the window is left out."""
 
     def next(self, stages: tuple[StageView, ...]) -> Choice:
-        order = self._order_of[stages[0].stage]
+        order = self._order_of[stages[0].index]
         place, kind = order[_progress(stages) % len(order)]
         return if_ready(stages[place], kind)
 

@@ -35,10 +35,7 @@ class PACI(Schedule):
         (stage,) = stages
         if stage.gradients > stage.backwards:
             return stage, BACKWARD
-        if (
-            stage.inputs > stage.forwards
-            and stage.forwards - stage.backwards < self.limit[stage.stage]
-        ):
+        if stage.inputs > stage.forwards and stage.in_flight < self.limit[stage.index]:
             return stage, FORWARD
         return None
 

@@ -4,8 +4,8 @@
 1F0,1B0,1F1,1B1,1F2,1B2
 """
 
-from paci.actions import FORWARD, WEIGHT_GRADIENT, Action
-from paci.schedules.rule import Choice, Schedule, StageView
+from paci.actions import Action
+from paci.schedules.rule import Choice, Schedule, StageView, if_ready
 
 
 class Recorded(Schedule):
@@ -31,17 +31,10 @@ class Recorded(Schedule):
             self._actions |= self._by_progress(own, order)
 
     def next(self, stages: tuple[StageView, ...]) -> Choice:
-        place, kind = self._actions.get((stages[0].stage, _progress(stages)), (0, None))
+        place, kind = self._actions.get((stages[0].index, _progress(stages)), (0, None))
         if kind is None:
             return None
-        stage = stages[place]
-        if kind == FORWARD:
-            ready = stage.inputs > stage.forwards
-        elif kind == WEIGHT_GRADIENT:
-            ready = stage.backwards > stage.weights
-        else:
-            ready = stage.gradients > stage.backwards
-        return (stage, kind) if ready else None
+        return if_ready(stages[place], kind)
 
     def up_to(self, microbatches: int) -> "Recorded":
         """The same order of the first `microbatches` only."""

@@ -14,7 +14,7 @@ the rule; a rule keeps no state.
 
 from abc import ABC, abstractmethod
 
-from paci.actions import BACKWARD, FORWARD, INPUT_GRADIENT, WEIGHT_GRADIENT
+from paci.actions import FORWARD, INPUT_GRADIENT, WEIGHT_GRADIENT
 
 
 class StageView:
@@ -23,10 +23,10 @@ class StageView:
     At the last stage a gradient is there as soon as the loss is.
     """
 
-    __slots__ = ("backwards", "forwards", "gradients", "inputs", "is_last", "stage", "weights")
+    __slots__ = ("backwards", "forwards", "gradients", "index", "inputs", "is_last", "weights")
 
-    def __init__(self, stage: int, is_last: bool = False):
-        self.stage = stage
+    def __init__(self, index: int, is_last: bool = False):
+        self.index = index
         self.is_last = is_last
         self.inputs = 0  # activations (or, at the first stage, data) that have arrived
         self.gradients = 0  # gradients (or, at the last stage, losses) that have arrived
@@ -95,7 +95,7 @@ class Schedule(ABC):
         every stage, no stage can see a weight that a drained pipeline would not have shown it.
         """
         a = self.accumulation
-        return stage.forwards < (stage.weights // a + 1) * a
+        return stage.forwards // a == stage.weights // a
 
 
 def if_ready(stage: StageView, kind: str) -> Choice:
@@ -107,16 +107,6 @@ def if_ready(stage: StageView, kind: str) -> Choice:
     else:
         ready = stage.gradients > stage.backwards
     return (stage, kind) if ready else None
-
-
-def forward_if_ready(stage: StageView) -> Choice:
-    """The next forward of a stage whose order is fixed: now if its input is here, else wait."""
-    return (stage, FORWARD) if stage.inputs > stage.forwards else None
-
-
-def backward_if_ready(stage: StageView) -> Choice:
-    """The next backward of a stage whose order is fixed: now if its gradient is here, else wait."""
-    return (stage, BACKWARD) if stage.gradients > stage.backwards else None
 
 
 def positive(what: str, value: int) -> int:

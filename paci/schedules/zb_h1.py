@@ -12,8 +12,8 @@ later (`0w`), where it would otherwise wait: stage i runs i of them behind, so t
 are in flight at every stage, as many as at the first stage of 1F1B.
 """
 
-from paci.actions import INPUT_GRADIENT, WEIGHT_GRADIENT
-from paci.schedules.rule import Choice, Schedule, StageView, forward_if_ready, if_ready
+from paci.actions import FORWARD, INPUT_GRADIENT, WEIGHT_GRADIENT
+from paci.schedules.rule import Choice, Schedule, StageView, if_ready
 
 
 class ZBH1(Schedule):
@@ -24,11 +24,11 @@ class ZBH1(Schedule):
 
     def next(self, stages: tuple[StageView, ...]) -> Choice:
         (stage,) = stages
-        below = self.stages - 1 - stage.stage
+        below = self.stages - 1 - stage.index
         behind = stage.backwards - stage.weights
         through = stage.backwards % self.accumulation == 0
-        if behind > (0 if through else self.depth * stage.stage):
+        if behind > (0 if through else self.depth * stage.index):
             return stage, WEIGHT_GRADIENT
         if stage.forwards - stage.backwards <= self.depth * below and self.window_is_open(stage):
-            return forward_if_ready(stage)
+            return if_ready(stage, FORWARD)
         return if_ready(stage, INPUT_GRADIENT)

@@ -70,6 +70,17 @@ def train_all(configurations: list[tuple[str, int, str, int]]) -> list[dict]:
     return results
 
 
+def emulated(schedules: list[str], cost: paci.Cost, m: int) -> list:
+    """The segment of two windows of m micro-batches of each, where stages wait."""
+    segments = []
+    for schedule in schedules:
+        line = pipeline(owns(schedule), schedule, m, emulate=cost)
+        line.train(toys.batches(m))
+        segments.append(line.train(toys.batches(2 * m)))
+        line.close()
+    return segments
+
+
 def gradients(m: int) -> tuple[list, list]:
     """Of one window of this rank's stage, ours and those of PyTorch's own pipeline."""
     from torch.distributed.pipelining import PipelineStage, Schedule1F1B

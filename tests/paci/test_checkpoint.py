@@ -48,6 +48,21 @@ def test_resumed_equals_uninterrupted_to_the_last_bit(tmp_path, schedule, optimi
     assert toys.same(parameters(resumed), parameters(straight))
 
 
+@pytest.mark.parametrize("weights", ["stashed", "double-buffered", "predicted", "corrected"])
+def test_whatever_weights_an_action_sees(tmp_path, weights):
+    def make():
+        modules = toys.cut(toys.stages(LAYERS, 0.0), LAYERS)
+        return toys.pipeline(modules, "paci", 4, weights=weights)
+
+    batches, straight = toys.batches(24), make()
+    straight.train(batches[:12])
+    save(tmp_path, straight)
+    losses = straight.train(batches[12:]).losses
+    resumed = resume(tmp_path, make())
+    assert resumed.train(batches[12:]).losses == losses
+    assert toys.same(parameters(resumed), parameters(straight))
+
+
 @pytest.mark.parametrize(("before", "after"), [(4, 2), (2, 4), (1, 4), (4, 1)])
 def test_as_many_stages_as_one_likes(tmp_path, before, after):
     batches = toys.batches(12)

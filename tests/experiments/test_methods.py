@@ -1,0 +1,134 @@
+"""The table of methods, against closed forms and against what real stages book."""
+
+import subprocess
+import sys
+
+import pytest
+
+from experiments import methods
+from experiments.config import CONF
+from experiments.methods import books, compare, published, table
+from paci import simulate, theory
+from paci.schedules import build
+from tests.paci import toys
+
+N, M = 8, 32
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rows, refused = compare([f"stages={N}", f"batch={M}"])
+    assert not refused
+    return {row.name: row for row in rows}
+
+
+def test_every_method_is_there_and_has_a_source(rows):
+    names = {path.stem for path in (CONF / "method").glob("*.yaml")}
+    assert set(rows) == set(published()) == names
+    assert all(theirs["source"] for theirs in published().values())
+
+
+def test_the_bubbles_are_the_published_ones(rows):
+    for name in ("gpipe", "1f1b-flush"):
+        assert rows[name].bubble == pytest.approx((N - 1) / M)
+        assert rows[name].utilization == pytest.approx(M / (M + N - 1))
+    assert rows["interleaved-1f1b"].bubble == pytest.approx((N - 1) / (2 * M))
+    assert rows["dualpipev"].bubble == pytest.approx(theory.bubble_rate("dualpipev", N, M, 2))
+    for name in ("zb-h1", "zb-1p"):
+        assert rows[name].bubble == pytest.approx((N - 1) / M / 3)
+    for name in ("zb-h2", "zb-2p", "zbv"):
+        assert rows[name].bubble == pytest.approx(0)
+    assert all(row.bubble == pytest.approx(0) for row in rows.values() if not row.flushes)
+
+
+def test_the_bubble_is_that_of_the_configured_times():
+    """(N-1)(F + B) of m (F + B), and ZB-H1's (N-1)(F + B - 2W) where B is the whole backward."""
+    costs = ["executor.cost.forward=2", "executor.cost.backward=3", "executor.cost.weight=1"]
+    rows, _ = compare(["stages=4", "batch=8", *costs])
+    bubble = {row.name: row.bubble for row in rows}
+    assert bubble["1f1b-flush"] == pytest.approx(3 / 8)
+    assert bubble["zb-h1"] == pytest.approx(3 * (2 + 3 - 2) / (8 * 5))
+
+
+def test_drift_staleness_and_copies(rows):
+    assert (rows["paci"].drift, rows["paci"].staleness, rows["paci"].copies) == (2, 2, 0)
+    assert (rows["async-1f1b"].drift, rows["async-1f1b"].copies) == (N - 1, 0)
+    for name in ("pipedream", "nesterov-async"):
+        assert (rows[name].drift, rows[name].staleness, rows[name].copies) == (0, N - 1, N - 1)
+    two = rows["pipedream-2bw"]
+    assert (two.drift, two.staleness, two.copies) == (0, 1, 1)
+    for row in rows.values():
+        assert (row.drift, row.staleness) == (row.drift_bound, row.staleness_bound)
+        if row.flushes:
+            assert row.drift == row.staleness == row.copies == 0
+
+
+def test_activations_are_the_published_ratios(rows):
+    ratio = {name: row.activations for name, row in rows.items()}
+    assert ratio["gpipe"] == M / N
+    assert ratio["interleaved-1f1b"] == 1 + (N - 1) / (2 * N)
+    assert ratio["zb-2p"] == 2
+    assert ratio["zb-h2"] == (2 * N - 1) / N
+    assert ratio["dualpipev"] == 1 + 1 / (2 * N)
+    same = set(ratio) - {"gpipe", "interleaved-1f1b", "zb-2p", "zb-h2", "dualpipev"}
+    assert {ratio[name] for name in same} == {1}
+
+
+@pytest.mark.parametrize(
+    "weights", ["live", "stashed", "double-buffered", "predicted", "corrected"]
+)
+@pytest.mark.parametrize(("a", "slack"), [(1, 0), (2, 1), (6, 2)])
+def test_the_books_are_those_of_real_stages(weights, a, slack):
+    """What a simulated timeline says of the versions is what tensors and ledgers say."""
+    if weights == "double-buffered" and a < 4 + slack:
+        pytest.skip("needs a window as long as the pipeline")
+    rule = build("paci", 4, a, slack)
+    local = toys.pipeline(toys.stages(4), rule, None, weights=weights)
+    segment = local.train(toys.batches(12 * a))
+    drift, staleness, copies = books(simulate(rule, 4, 12 * a).actions, rule, weights)
+    assert drift == max(max(stage) for stage in segment.drift)
+    assert staleness == max(max(stage) for stage in segment.staleness)
+    if weights in ("live", "stashed", "double-buffered"):
+        one = sum(p.nbytes for p in toys.stages(1)[0].parameters())
+        assert copies == max(held.copies for held in segment.peak_held) / one
+        assert copies == theory.parameter_units(weights, 4, 0, a, slack) - 1
+
+
+def test_what_does_not_fit_is_named_and_the_rest_is_shown(rows):
+    made, refused = compare(["stages=4", "batch=4"])
+    assert list(refused) == ["dualpipev"]
+    assert "accumulation must be at least 8, not 4" in refused["dualpipev"]
+    assert len(made) == len(rows) - 1
+    made, refused = compare(["stages=4", "batch=8", "method.slack=2"])
+    assert {row.name: row for row in made}["paci"].drift == -(-(4 - 1 + 2) // 4)
+    assert "1f1b-flush has no option 'slack'" in refused["1f1b-flush"]
+
+
+def test_what_the_papers_state_is_in_brackets(rows):
+    cells = {line["method"]: line for line in table(list(rows.values()))}
+    assert cells["zb-h1"]["bubble"] == "0.073 (1/3 of 1F1B's)"
+    assert cells["paci"]["drift"] == "2 of 2 (⌈(N-1)/a⌉)"
+    assert cells["pipedream"]["synchronisation"] == "none"
+
+
+@pytest.mark.parametrize(
+    ("override", "sentence"),
+    [
+        ("stages=0", "stages must be a whole number of at least 1, not 0"),
+        ("method=paci", "the table is of every method: leave out method=paci"),
+        ("executor=distributed", "executor distributed has no costs to simulate"),
+    ],
+)
+def test_mistakes_are_one_sentence(override, sentence, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["...", override])
+    with pytest.raises(SystemExit, match="2"):
+        methods.main()
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith(f"error: {sentence}")
+    assert err.count("\n") == 1
+
+
+def test_no_torch_is_loaded():
+    program = "import sys, experiments.methods; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

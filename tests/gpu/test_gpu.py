@@ -1,0 +1,102 @@
+"""What only a GPU can show; each test that finds none says so and is skipped."""
+
+import pytest
+import torch
+import torch.distributed as dist
+from torch import nn
+
+import paci
+from paci.launch import spawn
+
+GPUS = torch.cuda.device_count() if torch.cuda.is_available() else 0
+WIDTH, ROWS, A, UPDATES = 256, 64, 4, 5
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(GPUS == 0, reason="PyTorch finds no CUDA device here"),
+]
+two_gpus = pytest.mark.skipif(GPUS < 2, reason=f"NCCL between two GPUs; PyTorch finds {GPUS} here")
+
+
+def modules(device: str, count: int, dropout: float = 0.0) -> list[nn.Module]:
+    torch.manual_seed(1)
+    made = [
+        nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.GELU(), nn.Dropout(dropout)) for _ in range(count)
+    ]
+    return [module.to(device) for module in made]
+
+
+def batches(count: int = UPDATES * A) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    generator = torch.Generator().manual_seed(2)
+    return [tuple(torch.randn(2, ROWS, WIDTH, generator=generator)) for _ in range(count)]
+
+
+OPTIONS = {
+    "accumulation": A,
+    "optimizer": lambda parameters: torch.optim.AdamW(parameters, lr=1e-3),
+    "loss_fn": nn.functional.mse_loss,
+    "seed": 3,
+}
+
+
+def local(device: str, schedule: str, count: int, dropout: float = 0.0):
+    stages = modules(device, count, dropout)
+    segment = paci.LocalPipeline(stages, schedule, **OPTIONS).train(batches())
+    return segment, [[p.detach().cpu() for p in stage.parameters()] for stage in stages]
+
+
+@pytest.mark.parametrize("schedule", ["1f1b-flush", "paci", "zb-h1"])
+def test_equals_the_processor(schedule):
+    on_gpu, weights = local("cuda", schedule, 3)
+    on_cpu, expected = local("cpu", schedule, 3)
+    assert on_gpu.losses == pytest.approx(on_cpu.losses, rel=1e-4)
+    assert on_gpu.drift == on_cpu.drift
+    torch.testing.assert_close(weights, expected, rtol=1e-3, atol=1e-4)
+
+
+def test_repeats_to_the_last_bit_dropout_included():
+    one, other = (local("cuda", "paci", 3, dropout=0.1) for _ in range(2))
+    assert one[0].losses == other[0].losses
+    torch.testing.assert_close(one[1], other[1], rtol=0, atol=0)
+
+
+def test_the_memory_books_are_the_devices():
+    """All stages are on one device, so its peak lies between the largest stage's and the sum."""
+    stages = modules("cuda", 3)
+    pipeline = paci.LocalPipeline(stages, "paci", **OPTIONS)
+    pipeline.train(batches(A))  # optimizer states are there
+    before = torch.cuda.memory_allocated()
+    torch.cuda.reset_peak_memory_stats()
+    segment = pipeline.train(batches())
+    peak = torch.cuda.max_memory_allocated() - before
+    held = [h.activations + h.copies for h in segment.peak_held]
+    passing = 8 * max(p.nbytes for p in stages[0].parameters()) + 8 * ROWS * WIDTH * 4
+    gradients = sum(p.nbytes for stage in stages for p in stage.parameters())
+    assert max(held) <= peak <= sum(held) + gradients + passing
+
+
+def _rank(schedule: str, order: str) -> tuple:
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    torch.cuda.set_device(rank)
+    stage = modules(f"cuda:{rank}", ranks, dropout=0.1)[rank]
+    pipeline = paci.DistributedPipeline(stage, schedule, order=order, **OPTIONS)
+    segment = pipeline.train(batches())
+    loss = pipeline.evaluate(batches(2))
+    pipeline.close()
+    return segment and segment.losses, loss, [p.detach().cpu() for p in stage.parameters()]
+
+
+@two_gpus
+@pytest.mark.parametrize("schedule", ["1f1b-flush", "paci"])
+def test_ranks_over_nccl_equal_local_to_the_last_bit(schedule):
+    segment, weights = local("cuda", schedule, 2, dropout=0.1)
+    ranks = spawn(_rank, 2, schedule, "static", backend="nccl")
+    assert ranks[-1][0] == segment.losses
+    torch.testing.assert_close([r[2] for r in ranks], weights, rtol=0, atol=0)
+    assert ranks[0][1] == ranks[1][1]
+
+
+@two_gpus
+def test_arrival_decides_over_nccl():
+    losses = spawn(_rank, 2, "paci", "dynamic", backend="nccl")[-1][0]
+    assert len(losses) == UPDATES * A
