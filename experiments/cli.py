@@ -8,12 +8,19 @@ from contextlib import contextmanager
 
 @contextmanager
 def user_errors(kind: type[ValueError] = ValueError) -> Iterator[None]:
-    """Inside are checks, before any work: an error of this `kind` is the user's to mend."""
+    """Inside are checks, before any work: an error of this `kind` is the user's to mend, and so
+    is a path that cannot be read or written."""
     try:
         yield
     except kind as error:
         print(f"error: {error}", file=sys.stderr)
         raise SystemExit(2) from None
+    except OSError as error:
+        print(f"error: {error.filename}: {error.strerror}", file=sys.stderr)
+        raise SystemExit(2) from None
+    except KeyboardInterrupt:
+        print("interrupted before any work", file=sys.stderr)
+        raise SystemExit(130) from None
 
 
 @contextmanager

@@ -1,7 +1,11 @@
 """Configurations: composed by Hydra from `conf/`, checked before any work starts."""
 
+import math
+import os
 import re
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 
 from hydra import compose as hydra_compose
@@ -10,6 +14,7 @@ from hydra.errors import HydraException, MissingConfigException, OverrideParseEx
 from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from paci.cost import Cost, Durations
 from paci.schedules import Schedule, build
 
 CONF = Path(__file__).resolve().parents[1] / "conf"
@@ -47,11 +52,37 @@ def check(config: DictConfig) -> None:
             raise ValueError(f"{key} must be a whole number of at least {least}, not {value!r}")
     for key in _POSITIVE:
         value = OmegaConf.select(config, key)
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
+        if not _number(value) or value <= 0:
             raise ValueError(f"{key} must be a number above 0, not {value!r}")
+    for key in _NOT_NEGATIVE:
+        value = OmegaConf.select(config, key)
+        if not _number(value) or value < 0:
+            raise ValueError(f"{key} must be a number of at least 0, not {value!r}")
+    betas = config.optimizer.betas
+    ok = isinstance(betas, ListConfig) and len(betas) == 2
+    if not ok or not all(_number(beta) and 0 <= beta < 1 for beta in betas):
+        raise ValueError(f"optimizer.betas must be two numbers from 0 to below 1, not {betas!r}")
+    residual = config.model.residual_initialisation
+    if residual is not None and (not _number(residual) or residual < 0):
+        raise ValueError(
+            "model.residual_initialisation must be null or a number of at least 0, "
+            f"not {residual!r}"
+        )
+    if config.seed >= 2**63:
+        raise ValueError(f"seed must be below 2^63, not {config.seed}")
+    if config.executor.threads > 4 * (os.cpu_count() or 1):
+        raise ValueError(
+            f"executor.threads must be at most four per core, not {config.executor.threads}"
+        )
+    if not isinstance(config.retry, bool):
+        raise ValueError(f"retry must be true or false, not {config.retry!r}")
+    if not re.fullmatch(r"[\w.-]+", str(config.method.name)):
+        raise ValueError(
+            f"method.name must be letters, digits, dots and dashes, not {config.method.name!r}"
+        )
     for key in _FRACTIONS:
         value = OmegaConf.select(config, key)
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
+        if not _number(value) or not 0 <= value <= 1:
             raise ValueError(f"{key} must be a number from 0 to 1, not {value!r}")
     for key, accepted in _CHOICES.items():
         value = OmegaConf.select(config, key)
@@ -82,7 +113,12 @@ def check(config: DictConfig) -> None:
             f"stages must be at most {units}, the units into which a model of {model.layers} "
             f"layers can be cut, not {config.stages}"
         )
+    order = config.executor.get("order", "static")
+    if order not in ("dynamic", "static"):
+        raise ValueError(f"executor.order must be dynamic or static, not {order!r}")
     schedule_of(config)
+    if "cost" in config.executor:
+        Durations(cost_of(config), config.stages, 0)
     in_flight = config.stages + method.slack
     if method.weights == "double-buffered" and method.accumulation < in_flight:
         raise ValueError(
@@ -121,14 +157,21 @@ _WHOLE_NUMBERS = {
 }
 _OPTIONAL_WHOLE_NUMBERS = {"validation_sequences": 1, "cluster.parallel": 1}
 _FRACTIONS = ["optimizer.warmup", "optimizer.final", "optimizer.anneal", "model.dropout"]
+_NOT_NEGATIVE = ["optimizer.weight_decay", "model.initialisation"]
 _POSITIVE = ["optimizer.lr", "optimizer.reference_batch", "optimizer.eps"]
 _CHOICES = {
+    "cluster.name": ("local", "inline"),
+    "executor.name": ("local", "distributed", "emulated"),
     "executor.device": ("cpu", "cuda"),
     "executor.precision": ("float32", "bfloat16-autocast"),
     "model.partition": ("flops", "measured"),
     "method.weights": ("live", "stashed", "double-buffered", "predicted", "corrected"),
     "optimizer.name": ("adamw", "nadamw"),
 }
+
+
+def _number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _whole(value: object, least: int) -> bool:
@@ -145,6 +188,32 @@ def schedule_of(config: DictConfig) -> Schedule:
     method = config.method
     options = OmegaConf.to_container(method.options)
     return build(method.schedule, config.stages, method.accumulation, method.slack, **options)
+
+
+def cost_of(config: DictConfig) -> Cost:
+    """Times of a micro-batch, from the configured times of one sequence (an update's are its own).
+
+    Raises ValueError for what is not a table of times.
+    """
+    times, microbatch = config.executor.cost, config.batch // config.method.accumulation
+    if not isinstance(times, DictConfig):
+        raise ValueError(f"executor.cost must be a table of times, not {times!r}")
+    times = OmegaConf.to_container(times)
+    unknown = set(times) - {field.name for field in fields(Cost)}
+    if unknown:
+        raise ValueError(f"executor.cost has no time called {unknown.pop()!r}")
+    for name in ("forward", "backward", "weight", "transfer"):
+        one = times.get(name)
+        try:
+            if one is not None:
+                times[name] = (
+                    [microbatch * float(time) for time in one]
+                    if isinstance(one, list)
+                    else microbatch * float(one)
+                )
+        except (TypeError, ValueError):
+            raise ValueError(f"executor.cost.{name} must be a time, not {one!r}") from None
+    return Cost(**times)
 
 
 def run_name(config: DictConfig) -> str:
@@ -177,14 +246,24 @@ def grid(overrides: Sequence[str]) -> list[DictConfig]:
         names = sorted(path.stem for path in (CONF / "experiment").glob("*.yaml"))
         names.remove("none")
         raise ValueError(f"a sweep needs an experiment: choose from {', '.join(names)}")
-    lines = [line.split() for line in base.grid]
-    return [
+    lines = [str(line).split() for line in base.grid]
+    configs = [
         compose([*overrides, f"batch={batch}", f"seed={seed}", *line])
         for line in lines
         for batch in base.batches
         if not any(own.startswith("batch=") and own != f"batch={batch}" for own in line)
         for seed in base.seeds
     ]
+    if not configs:
+        raise ValueError("the grid has no run: each of its lines names a batch not in batches")
+    names = Counter(map(run_name, configs))
+    name, count = names.most_common(1)[0]
+    if count > 1:
+        raise ValueError(
+            f"{count} runs of the grid are called {name}: they differ, if at all, in what the "
+            "name of a run leaves out"
+        )
+    return configs
 
 
 _OF_THE_GRID = {"batch": "batches", "seed": "seeds"}

@@ -18,14 +18,14 @@ activations  most in flight at a rank, over those of 1F1B's first rank
 
 import csv
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from omegaconf import DictConfig, OmegaConf
 from tabulate import tabulate
 
 from experiments.cli import arguments, user_errors
-from experiments.config import CONF, compose, schedule_of
+from experiments.config import CONF, compose, cost_of, schedule_of
 from paci import Cost, Schedule, simulate, theory
 from paci.clock import Step
 from paci.schedules.paci import PACI
@@ -42,12 +42,9 @@ def main() -> None:
         rows, refused = compare(arguments(__doc__))
     print(tabulate(table(rows), headers="keys", disable_numparse=True))
     if refused:
-        print(
-            "\nNot in the table:", *(f"{name}: {why}" for name, why in refused.items()), sep="\n  "
-        )
-    print("\nIn brackets is what the papers state:")
-    for name, theirs in published().items():
-        print(f"  {name}: {theirs['source']}")
+        print("\nNot in the table:", *(f"{n}: {why}" for n, why in refused.items()), sep="\n  ")
+    sources = (f"{row.name}: {published()[row.name]['source']}" for row in rows)
+    print("\nIn brackets is what the papers state:", *sources, sep="\n  ")
 
 
 @dataclass(frozen=True)
@@ -68,32 +65,26 @@ class Row:
 
 
 def compare(overrides: list[str]) -> tuple[list[Row], dict[str, str]]:
-    """A row a method, and {method: why} of those that cannot be at these sizes.
+    """A row a method, in the order of `published`, and {method: why} of those that cannot be at
+    these sizes.
 
     Raises ValueError for overrides that are wrong whatever the method.
     """
     for override in overrides:
         if override.startswith("method="):
             raise ValueError(f"the table is of every method: leave out {override}")
-    base = compose([*ANY_MODEL, *overrides])
+    base = compose([*ANY_MODEL, *overrides, "method=paci", "method.accumulation=1"])
     if "cost" not in base.executor:
         raise ValueError(
             f"executor {base.executor.name} has no costs to simulate: choose local or emulated"
         )
     rows, refused = [], {}
-    for name in methods():
+    for name in published():
         try:
             rows.append(measure(configure(name, base, overrides)))
         except ValueError as error:
             refused[name] = str(error)
     return rows, refused
-
-
-def methods() -> list[str]:
-    """All that have a file in conf/method/, in the order of the published figures."""
-    order = list(published())
-    names = sorted(path.stem for path in (CONF / "method").glob("*.yaml"))
-    return sorted(names, key=lambda name: order.index(name) if name in order else len(order))
 
 
 def configure(name: str, base: DictConfig, overrides: list[str]) -> DictConfig:
@@ -105,7 +96,7 @@ def configure(name: str, base: DictConfig, overrides: list[str]) -> DictConfig:
     if method.schedule not in ("paci", "async-1f1b"):
         sizes.append(f"method.accumulation={base.batch}")
     else:
-        sizes.append(f"batch={base.batch * method.accumulation}")  # a multiple, as it must be
+        sizes.append("batch=${method.accumulation}")
     return compose([*ANY_MODEL, *overrides, *sizes])
 
 
@@ -114,7 +105,7 @@ def measure(config: DictConfig) -> Row:
     a, slack, ranks = rule.accumulation, method.slack, len(rule.placement)
     v = rule.stages // ranks
     flushes = not isinstance(rule, PACI)
-    cost = cost_of(config, v)
+    cost = cost_of_a_stage(config, v)
     half = -(-MICROBATCHES * ranks // (2 * a)) * a
     run, first = (
         simulate(rule, rule.stages, m, cost=cost, seed=config.seed) for m in (2 * half, half)
@@ -139,13 +130,16 @@ def measure(config: DictConfig) -> Row:
     )
 
 
-def cost_of(config: DictConfig, stages_per_rank: int) -> Cost:
-    """The configured times of one sequence at one rank, shared out among its stages."""
-    times = OmegaConf.to_container(config.executor.cost)
-    for name in ("forward", "backward", "weight", "update"):
-        if isinstance(times[name], int | float):
-            times[name] /= stages_per_rank
-    return Cost(**times)
+def cost_of_a_stage(config: DictConfig, stages_per_rank: int) -> Cost:
+    """The configured times of a sequence at a rank, shared out among its stages; times that are
+    given stage by stage, and those of messages, stay as they are."""
+    cost = cost_of(config)
+    shares = {
+        name: time / stages_per_rank
+        for name in ("forward", "backward", "weight", "update")
+        if isinstance(time := getattr(cost, name), int | float)
+    }
+    return replace(cost, **shares)
 
 
 def books(actions: Iterable[Step], rule: Schedule, weights: str) -> tuple[int, int, int]:
@@ -181,7 +175,7 @@ def table(rows: list[Row]) -> list[dict[str, str]]:
     """Cells as text, in brackets what the papers state."""
 
     def beside(row: Row, figure: str, ours: str) -> str:
-        return f"{ours} ({theirs[row.name][figure]})" if row.name in theirs else ours
+        return f"{ours} ({theirs[row.name][figure]})"
 
     theirs = published()
     return [

@@ -8,15 +8,15 @@ emulated      the same with stages that wait instead of computing: only times me
 import os
 
 import torch
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 from torch import nn
 
 from experiments import models
-from experiments.config import schedule_of
+from experiments.config import cost_of, schedule_of
 from experiments.cut import cut_for
 from experiments.optimizer import learning_rates, make_optimizer
 from experiments.run import Run
-from paci import Cost, DistributedPipeline, LocalPipeline
+from paci import DistributedPipeline, LocalPipeline
 
 CLOCKS = {"local": "simulated", "distributed": "wall", "emulated": "emulated"}
 
@@ -35,10 +35,10 @@ def build_pipeline(run: Run) -> LocalPipeline | DistributedPipeline:
     }
     if executor.name == "local":
         modules = [_module(run, stage) for stage in range(config.stages)]
-        cost = _cost(executor.cost, run.microbatch)
+        cost = cost_of(config)
         return LocalPipeline(modules, schedule_of(config), cost=cost, **options)
     modules = [_module(run, stage) for stage in _own_stages(config)]
-    emulate = _cost(executor.cost, run.microbatch) if executor.name == "emulated" else None
+    emulate = cost_of(config) if executor.name == "emulated" else None
     return DistributedPipeline(
         modules, schedule_of(config), order=executor.order, emulate=emulate, **options
     )
@@ -69,12 +69,3 @@ def _device(executor: DictConfig) -> torch.device:
     if executor.device == "cuda" and executor.name != "local":
         return torch.device("cuda", int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())
     return torch.device(executor.device)
-
-
-def _cost(times: DictConfig, microbatch: int) -> Cost:
-    """The times of a micro-batch from those of one sequence (an update's are its own)."""
-    times = OmegaConf.to_container(times)
-    for name in ("forward", "backward", "transfer"):
-        one = times[name]
-        times[name] = [microbatch * t for t in one] if isinstance(one, list) else microbatch * one
-    return Cost(**times)

@@ -21,12 +21,15 @@ class Run:
         self.updates = updates(config)
         self.corpus = data.load(config.data)
         self.batches(first=0, count=config.method.accumulation)  # refuses too small a corpus
-        self.validation = data.evaluation_batches(
-            self.corpus.validation.tokens,
-            config.model.context,
-            config.validation_microbatch,
-            config.validation_sequences,
-        )
+        try:
+            self.validation = data.evaluation_batches(
+                self.corpus.validation.tokens,
+                config.model.context,
+                config.validation_microbatch,
+                config.validation_sequences,
+            )
+        except ValueError as error:
+            raise ValueError(f"validation split: {error}") from error
 
     @property
     def microbatch(self) -> int:

@@ -87,9 +87,10 @@ class RunFolder:
     def status(self) -> dict:
         """What `report` wrote last; {} if nothing, or nothing that can be read."""
         try:
-            return json.loads((self.path / "status.json").read_text())
+            status = json.loads((self.path / "status.json").read_text())
         except (OSError, ValueError):
             return {}
+        return status if isinstance(status, dict) else {}
 
     def report(self, state: str, update: int, updates: int, why: str | None = None) -> None:
         """Say where the run stands: `update` of `updates` are done."""

@@ -17,7 +17,7 @@ from experiments import data
 from experiments.cli import arguments, interruptible, user_errors
 from experiments.config import grid, run_name, updates
 from experiments.dispatch import dispatch
-from experiments.runfolder import RunFolder
+from experiments.runfolder import InUse, RunFolder
 
 RESULTS = ("completed", "failed", "out-of-memory")
 """States that are not gone on from; the others are."""
@@ -59,7 +59,9 @@ def sweep(folders: list[RunFolder]) -> None:
             if ended is not None:
                 job_config, job = ended
                 folder = todo[str(Path(job_config["runs"]) / run_name(DictConfig(job_config)))]
-                tqdm.write(summary(folder, folder.status() or outcome(job), job.paths.stdout))
+                told = outcome(job)
+                known = told if told.get("state") == "in use" else folder.status() or told
+                tqdm.write(summary(folder, known, job.paths.stdout))
 
 
 def run(config: dict) -> dict:
@@ -70,6 +72,8 @@ def run(config: dict) -> dict:
 
     try:
         status = train(Run(DictConfig(config)))
+    except InUse as error:
+        return {"state": "in use", "why": str(error)}
     except Exception as error:
         traceback.print_exc()
         return {"state": "failed", "why": str(error)}
@@ -103,7 +107,8 @@ def summary(folder: RunFolder, status: dict, log: Path | None = None) -> str:
 
 def last_values(folder: RunFolder) -> dict[str, float]:
     values = {}
-    for line in (folder.path / "metrics.jsonl").read_text().splitlines():
+    log = folder.path / "metrics.jsonl"
+    for line in log.read_text().splitlines() if log.exists() else []:
         values |= {k: v for k, v in json.loads(line).items() if k in ("loss", "perplexity")}
     return values
 

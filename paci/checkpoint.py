@@ -14,6 +14,7 @@ import json
 import os
 import shutil
 import warnings
+from collections import Counter
 from collections.abc import Container, Sequence
 from pathlib import Path
 
@@ -29,9 +30,18 @@ MANIFEST = "manifest.json"
 def save(folder: Path, stages: Sequence[Stage], state: dict, keep: int = 2) -> Path:
     """Write a checkpoint of all `stages` below `folder` and drop all but the newest `keep`.
 
+    Raises ValueError, before it writes, if two stages name a weight alike.
+
     `state` is what belongs to no single stage and goes into JSON; its "microbatch", the
     micro-batches done, names the checkpoint. It appears whole or not at all.
     """
+    names = Counter(name for stage in stages for name in stage.module.state_dict())
+    name, count = names.most_common(1)[0]
+    if count > 1:
+        raise ValueError(
+            f"{count} stages have a weight named {name}: to be saved together, stages must name "
+            "their weights as those of one model"
+        )
     return commit(folder, state, write_parts(folder, state, stages), keep)
 
 
@@ -161,8 +171,11 @@ def _newest_first(folder: Path) -> list[Path]:
 
 def _damage(checkpoint: Path) -> str | None:
     try:
-        parts = json.loads((checkpoint / MANIFEST).read_text())["parts"]
-    except (OSError, ValueError, KeyError) as error:
+        manifest = json.loads((checkpoint / MANIFEST).read_text())
+        parts, state = manifest["parts"], manifest["state"]
+        if not isinstance(parts, dict) or not isinstance(state["microbatch"], int):
+            return f"{MANIFEST} is not one"
+    except (OSError, ValueError, KeyError, TypeError) as error:
         return f"{MANIFEST}: {error}"
     for part, digest in parts.items():
         path = checkpoint / part

@@ -24,7 +24,7 @@ from paci.local import Batch, Segment, Update
 from paci.schedules import Recorded, Schedule, build
 from paci.stage import Loss, MakeOptimizer, Stage
 from paci.timeline import Timeline
-from paci.transport import LinkLost, Receiver, Sender, Spec
+from paci.transport import LinkLost, Receiver, Sender, Spec, talking_to
 
 ORDERS = ("dynamic", "static")
 
@@ -165,10 +165,8 @@ class DistributedPipeline:
     def gather(self, value: object) -> list:
         """The `value` of every rank, in order of ranks, at every rank. All ranks call it."""
         values = [None] * len(self.schedule.placement)
-        try:
+        with talking_to(None):
             dist.all_gather_object(values, value, group=self._control)
-        except RuntimeError as error:
-            raise LinkLost(None, None, None, str(error)) from error
         return values
 
     def save(self, folder: Path, keep: int = 2) -> None:
@@ -276,7 +274,8 @@ class DistributedPipeline:
         for receiver in receivers:
             receiver.join()
         all_steps = [None] * len(all_books) if self.reports else None
-        dist.gather_object(steps, all_steps, self._owner[-1], group=self._control)
+        with talking_to(None):
+            dist.gather_object(steps, all_steps, self._owner[-1], group=self._control)
 
         origin = min(b["started"] for b in all_books)
         self.microbatch += engine.count
@@ -313,8 +312,9 @@ class DistributedPipeline:
                 if self._is_elsewhere(stage.index - 1):
                     spec = specs[stage.index]
                     input = torch.empty(spec.shape, dtype=spec.dtype, device=spec.device)
-                    group = groups[stage.index, FORWARD]
-                    dist.recv(input, self._owner[stage.index - 1], group, tag=stage.index)
+                    source, group = self._owner[stage.index - 1], groups[stage.index, FORWARD]
+                    with talking_to(source):
+                        dist.recv(input, source, group, tag=stage.index)
                 input = stage.evaluate(input, target)
                 if stage.is_last:
                     losses.append(input)

@@ -8,7 +8,7 @@ import torch
 import torch.distributed as dist
 
 from paci.stage import Stage
-from paci.transport import Spec
+from paci.transport import Spec, talking_to
 
 Gather = Callable[[object], list]  # one value of every rank, in order of ranks, at every rank
 
@@ -70,12 +70,15 @@ def agree_shapes(
 
 def _send(spec: Spec | None, stage: Stage, owner: Sequence[int], control) -> None:
     if not stage.is_last and owner[stage.index + 1] != owner[stage.index]:
-        dist.send_object_list([spec and spec[:2]], owner[stage.index + 1], group=control)
+        to = owner[stage.index + 1]
+        with talking_to(to):
+            dist.send_object_list([spec and spec[:2]], to, group=control)
 
 
 def _receive(rank: int, control: dist.ProcessGroup, device: torch.device) -> Spec | None:
     box = [None]
-    dist.recv_object_list(box, rank, group=control)
+    with talking_to(rank):
+        dist.recv_object_list(box, rank, group=control)
     return box[0] and Spec(*box[0], device)
 
 

@@ -62,7 +62,7 @@ def spawn(
     failures = [_failure(rank, *report) for rank, report in enumerate(reports)]
     if any(failures):
         raise _first(list(filter(None, failures)))
-    return [report for report, _ in reports]
+    return [result for (_, result), _ in reports]
 
 
 def _run(rank, ranks, port, backend, function, arguments, pipe) -> None:
@@ -73,14 +73,16 @@ def _run(rank, ranks, port, backend, function, arguments, pipe) -> None:
         os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(ranks)}
         store = dist.TCPStore("127.0.0.1", port, timeout=timedelta(seconds=60))
         dist.init_process_group(backend, store=store, rank=rank, world_size=ranks)
-        report = pickle.dumps(function(*arguments))
+        report = pickle.dumps((True, function(*arguments)))
         status = 0
     except RankFailed as failure:
-        report = pickle.dumps([failure.rank, failure.stage, failure.microbatch, failure.why])
+        report = pickle.dumps(
+            (False, (failure.rank, failure.stage, failure.microbatch, failure.why))
+        )
     except BaseException as error:
         traceback.print_exc()
         place = getattr(error, "at", (None, None))
-        report = pickle.dumps([rank, *place, f"{type(error).__name__}: {error}"])
+        report = pickle.dumps((False, (rank, *place, f"{type(error).__name__}: {error}")))
     with suppress(OSError):
         pipe.send_bytes(report)
     end_process(status)
@@ -95,7 +97,8 @@ def end_process(status: int) -> NoReturn:
 
 
 def _watch(processes: Sequence, pipes: Sequence) -> list[tuple]:
-    """(what it reported, or None; its exit status) of every process, once all have ended."""
+    """(what it reported, or None; its exit status) of every process, once all have ended. A
+    report is (True, a result) or (False, the arguments of a `RankFailed`)."""
     reports = [None] * len(processes)
     open_pipes = dict(zip(pipes, range(len(pipes)), strict=True))
     until = float("inf")
@@ -108,16 +111,15 @@ def _watch(processes: Sequence, pipes: Sequence) -> list[tuple]:
             with suppress(EOFError):  # it died without a word
                 reports[rank] = pickle.loads(pipe.recv_bytes())
             processes[rank].join(GRACE)
-            if processes[rank].exitcode != 0:
+            if not (reports[rank] and reports[rank][0]):
                 until = min(until, time.monotonic() + GRACE)
     return [(report, process.exitcode) for report, process in zip(reports, processes, strict=True)]
 
 
 def _failure(rank: int, report, status: int | None) -> RankFailed | None:
-    if status == 0:
-        return None
     if report is not None:
-        return RankFailed(*report)
+        succeeded, how = report
+        return None if succeeded else RankFailed(*how)
     if status is None:
         return RankFailed(rank, None, None, "did not end by itself after another rank had failed")
     how = f"killed by {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"

@@ -101,6 +101,7 @@ class LocalPipeline:
     ):
         self.schedule = build(schedule, len(stages), accumulation, slack)
         self.accumulation = self.schedule.accumulation
+        _own_their_parameters(stages)
         self.cost = cost or Cost()
         self.seed = seed
         self.stages = [
@@ -120,6 +121,7 @@ class LocalPipeline:
         ]
         self.microbatch = 0  # the index of the next one
         self.seconds = 0.0  # on the simulated clock, all segments together
+        self._cut_short = False  # by an error, in the middle of a segment
         Durations(self.cost, len(stages), 0)  # refuses a cost table that does not fit
 
     def train(
@@ -133,6 +135,11 @@ class LocalPipeline:
         """
         batches = batches if isinstance(batches, Sequence) else list(batches)
         whole_windows(len(batches), self.accumulation)
+        if self._cut_short:
+            raise RuntimeError(
+                "an earlier segment was cut short, and its micro-batches are still in flight: "
+                "make a new pipeline, and load a checkpoint into it"
+            )
         for batch in {(x.shape, y.shape): (x, y) for x, y in batches}.values():
             self._try(*batch)
         for stage in self.stages:
@@ -146,6 +153,7 @@ class LocalPipeline:
         losses: list[torch.Tensor] = []
         closed: defaultdict[int, list[tuple[float, float]]] = defaultdict(list)
         steps = []
+        self._cut_short = True  # until it is not
         for step in play(self.schedule, len(batches), durations):
             _, index, kind, microbatch, _, end, version = step
             stage, m = self.stages[index], self.microbatch + microbatch
@@ -175,6 +183,7 @@ class LocalPipeline:
             steps.append(Step._make(step))
 
         timeline = Timeline(steps, len(self.schedule.placement), a)
+        self._cut_short = False
         self.microbatch += len(batches)
         self.seconds += timeline.makespan
         return Segment(
@@ -221,3 +230,15 @@ class LocalPipeline:
         """Raise ValueError if a micro-batch does not fit through the stages."""
         for stage in self.stages:
             input = stage.probe(input, target)
+
+
+def _own_their_parameters(stages: Sequence[nn.Module]) -> None:
+    """Raise ValueError if two stages share a parameter: both would update it."""
+    owner: dict[nn.Parameter, int] = {}
+    for index, module in enumerate(stages):
+        for name, parameter in module.named_parameters():
+            if owner.setdefault(parameter, index) != index:
+                raise ValueError(
+                    f"stages {owner[parameter]} and {index} share a parameter ({name}): "
+                    "the stages of a pipeline must each own theirs"
+                )

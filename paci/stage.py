@@ -175,17 +175,19 @@ class Stage:
         """The output (at the last stage the loss) in evaluation mode, leaving no trace."""
         modes = [(module, module.training) for module in self.module.modules()]
         self.module.eval()
-        output = self.module(input.to(self.device))
-        if self.is_last:
-            output = self.loss_fn(output, target.to(self.device))
-        for module, training in modes:
-            module.training = training
-        return output
+        try:
+            output = self.module(input.to(self.device))
+            return self.loss_fn(output, target.to(self.device)) if self.is_last else output
+        finally:
+            for module, training in modes:
+                module.training = training
 
     def probe(self, input: torch.Tensor, target: torch.Tensor | None = None) -> torch.Tensor:
         """As `evaluate`; ValueError, saying what was given, if a micro-batch does not fit."""
         try:
             output = self.evaluate(input, target)
+        except torch.OutOfMemoryError:
+            raise  # not the micro-batch's fault
         except (RuntimeError, IndexError) as error:
             raise ValueError(
                 f"stage {self.index} cannot take its input of shape {tuple(input.shape)} "

@@ -13,7 +13,8 @@ message comes, so that a send never waits for what the receiving rank is busy wi
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from threading import Thread
 from typing import NamedTuple
 
@@ -37,6 +38,15 @@ class LinkLost(Exception):
     def __init__(self, rank: int, stage: int, microbatch: int, why: str):
         super().__init__(why)
         self.rank, self.stage, self.microbatch = rank, stage, microbatch
+
+
+@contextmanager
+def talking_to(rank: int | None) -> Iterator[None]:
+    """Inside is only communication, with `rank` or (None) with all; `LinkLost` if it fails."""
+    try:
+        yield
+    except RuntimeError as error:
+        raise LinkLost(rank, None, None, str(error)) from error
 
 
 class Sender:
@@ -70,8 +80,9 @@ class Sender:
         next message over this group meets none of them."""
         for _ in range(min(unanswered, AHEAD)):
             self.send(torch.empty(self.spec.shape, dtype=self.spec.dtype, device=self.spec.device))
-        while self._sent:
-            self._wait()
+        with talking_to(self.rank):
+            while self._sent:
+                self._wait()
 
     def _wait(self) -> None:
         work, _ = self._sent.popleft()

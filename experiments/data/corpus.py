@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -86,6 +87,10 @@ def _complete(folder):
 
 def _write(folder, config):
     tokeniser = tokenisers.build(config)
+    if not sys.stderr.isatty():
+        from datasets import disable_progress_bars  # which would be drawn into log files
+
+        disable_progress_bars()
     splits = sources.split(config)
     folder.mkdir(exist_ok=True)
     for partial in folder.glob("*.partial"):  # of a process that was killed: we hold the lock

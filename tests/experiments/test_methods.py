@@ -6,9 +6,16 @@ import sys
 import pytest
 
 from experiments import methods
-from experiments.config import CONF
-from experiments.methods import books, compare, published, table
-from paci import simulate, theory
+from experiments.config import CONF, compose
+from experiments.methods import (
+    books,
+    compare,
+    configure,
+    cost_of_a_stage,
+    published,
+    table,
+)
+from paci import Cost, simulate, theory
 from paci.schedules import build
 from tests.paci import toys
 
@@ -48,6 +55,13 @@ def test_the_bubble_is_that_of_the_configured_times():
     bubble = {row.name: row.bubble for row in rows}
     assert bubble["1f1b-flush"] == pytest.approx(3 / 8)
     assert bubble["zb-h1"] == pytest.approx(3 * (2 + 3 - 2) / (8 * 5))
+
+
+def test_a_rank_of_several_stages_has_a_share_of_its_times_at_each():
+    config = compose(["batch=4", "executor.cost.transfer=0.5", "executor.cost.update=1"])
+    assert cost_of_a_stage(config, 2) == Cost(0.5, 1.0, None, update=0.5, transfer=0.5)
+    config = compose(["batch=4", "stages=2", "executor.cost.forward=[1,2]"])
+    assert cost_of_a_stage(config, 2) == Cost([1, 2], 1.0)
 
 
 def test_drift_staleness_and_copies(rows):
@@ -102,6 +116,13 @@ def test_what_does_not_fit_is_named_and_the_rest_is_shown(rows):
     made, refused = compare(["stages=4", "batch=8", "method.slack=2"])
     assert {row.name: row for row in made}["paci"].drift == -(-(4 - 1 + 2) // 4)
     assert "1f1b-flush has no option 'slack'" in refused["1f1b-flush"]
+
+
+@pytest.mark.parametrize(("method", "a"), [("gpipe", 7), ("paci", 5), ("pipedream", 5)])
+def test_the_batch_is_a_flush_methods_window(method, a):
+    base = compose(["batch=7", "method.accumulation=7"])
+    given = ["batch=7", "method.accumulation=5"]
+    assert configure(method, base, given).method.accumulation == a
 
 
 def test_what_the_papers_state_is_in_brackets(rows):

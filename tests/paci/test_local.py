@@ -317,3 +317,28 @@ def test_cost_tables_and_weights_are_checked_at_once():
         toys.pipeline(toys.stages(2), weights="stale")
     with pytest.raises(ValueError, match="stages must be a whole number of at least 1, not 0"):
         toys.pipeline([])
+
+
+def test_stages_that_share_a_parameter_are_refused():
+    shared = torch.nn.Linear(4, 4)
+    with pytest.raises(ValueError, match="stages 0 and 2 share a parameter"):
+        toys.pipeline([shared, torch.nn.Linear(4, 4), torch.nn.Sequential(shared)])
+
+
+def test_a_refused_micro_batch_leaves_training_on():
+    modules = toys.stages(2)
+    local = toys.pipeline(modules)
+    with pytest.raises(ValueError, match="cannot take its input"):
+        local.train([(torch.ones(2, 99), torch.ones(2, 4))] * 4)
+    assert all(module.training for module in modules)
+
+
+def test_a_segment_that_was_cut_short_is_not_gone_on_from():
+    def give_up(update):
+        raise KeyboardInterrupt
+
+    local = toys.pipeline(toys.stages(2))
+    with pytest.raises(KeyboardInterrupt):
+        local.train(toys.batches(8), on_update=give_up)
+    with pytest.raises(RuntimeError, match="cut short"):
+        local.train(toys.batches(8))
