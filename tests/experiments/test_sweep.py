@@ -127,7 +127,7 @@ def test_a_diverged_run_is_a_result(settings, sweep):
 def test_a_run_that_cannot_begin_says_why(settings, runs, sweep):
     status, said = sweep([*settings, ONE, "validation_sequences=33"])
     assert status == 1
-    assert "failed: 33 sequences to evaluate on; accepted are multiples" in said
+    assert "failed: validation split: 33 sequences to evaluate on; accepted are multiples" in said
     assert not (runs / NAMES[0]).exists()
 
 
