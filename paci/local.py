@@ -121,6 +121,7 @@ class LocalPipeline:
         ]
         self.microbatch = 0  # the index of the next one
         self.seconds = 0.0  # on the simulated clock, all segments together
+        self._tried: set[tuple[torch.Size, torch.Size]] = set()  # shapes known to fit
         self._cut_short = False  # by an error, in the middle of a segment
         Durations(self.cost, len(stages), 0)  # refuses a cost table that does not fit
 
@@ -140,8 +141,10 @@ class LocalPipeline:
                 "an earlier segment was cut short, and its micro-batches are still in flight: "
                 "make a new pipeline, and load a checkpoint into it"
             )
-        for batch in {(x.shape, y.shape): (x, y) for x, y in batches}.values():
-            self._try(*batch)
+        for shapes, batch in {(x.shape, y.shape): (x, y) for x, y in batches}.items():
+            if shapes not in self._tried:
+                self._try(*batch)
+                self._tried.add(shapes)
         for stage in self.stages:
             stage.ledger.clear()
             stage.saved.clear()
