@@ -80,7 +80,10 @@ class RunFolder:
     def describe(self) -> None:
         """Say on what machine and with what code the run is done, from the update it is at."""
         file = self.path / "environment.json"
-        starts = json.loads(file.read_text()) if file.exists() else []
+        try:
+            starts = list(json.loads(file.read_text()))
+        except (OSError, ValueError, TypeError):
+            starts = []
         starts.append({"from_update": self.status().get("update", 0)} | describe_environment())
         replace(file, json.dumps(starts, indent=1))
 
@@ -120,10 +123,10 @@ def replace(file: Path, text: str) -> None:
 
 def _whole_lines(file: Path) -> Iterator[str]:
     """The lines that were written to their end: a killed run may leave half a line."""
-    for line in file.read_text().splitlines(keepends=True):
+    for line in file.read_text(errors="replace").splitlines(keepends=True):
         try:
-            json.loads(line)
-        except ValueError:
+            json.loads(line)["update"]
+        except (ValueError, KeyError, TypeError):
             continue
         if line.endswith("\n"):
             yield line
