@@ -1,19 +1,8 @@
-from types import SimpleNamespace
-
 import torch
 
 from experiments.models import build_stages, measure_units
 from paci.partition import partition
-
-MODEL = SimpleNamespace(
-    layers=2,
-    width=16,
-    heads=2,
-    context=8,
-    dropout=0.1,
-    initialisation=0.02,
-    residual_initialisation=None,
-)
+from tests.experiments.models.tiny import MODEL
 
 
 def test_measured_units_cut_the_model():

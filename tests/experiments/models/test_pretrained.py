@@ -1,21 +1,10 @@
-from types import SimpleNamespace
-
 import pytest
 import torch
 from transformers import GPT2LMHeadModel
 
 from experiments.models import build_stages, config, count_flops, save_index, save_stage
 from paci.partition import partition
-
-MODEL = SimpleNamespace(
-    layers=2,
-    width=16,
-    heads=2,
-    context=8,
-    dropout=0.1,
-    initialisation=0.1,
-    residual_initialisation=None,
-)
+from tests.experiments.models.tiny import MODEL
 
 
 @pytest.mark.parametrize("count", [1, 3])
