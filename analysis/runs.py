@@ -63,8 +63,11 @@ class Frames:
     movement: pd.DataFrame
     notes: tuple[str, ...] = ()
 
-    def of(self, experiment: str) -> "Frames":
-        """The same frames with only this experiment's runs, and those whose own is unknown."""
+    def of(self, experiment: str | None) -> "Frames":
+        """The same frames with only this experiment's runs, and those whose own is unknown; with
+        None, those of every experiment."""
+        if experiment is None:
+            return self
         mine = self.runs["experiment"].eq(experiment) | self.runs["experiment"].isna()
         return replace(self, runs=self.runs[mine])
 

@@ -9,11 +9,16 @@ from analysis.statistics import final_losses, mean_and_std, paired_gap, rms_of_s
 
 HOLDS = "holds"
 FAILS = "does not hold"
+UNDECIDED = "undecided"
+"""It was measured, but noise, too few seeds or a missing match leave both answers open."""
 UNTESTABLE = "not testable at this scale"
+"""Runs of this scale, or on this clock, cannot answer it, however many there are."""
+UNTESTED = "not tested"
+"""The runs or logs that it takes are not there."""
 
 TRACKING_MARGIN = 0.015
-"""Nats per token. A gap below it prints as 0.01, the widest that the paper itself shows and calls
-tracking (arXiv 2606.07881: 2.79 against about 2.80)."""
+"""Nats per token, or byte. A gap below it prints as 0.01, the widest that the paper itself shows
+and calls tracking (arXiv 2606.07881: 2.79 against about 2.80)."""
 
 
 class Verdict(NamedTuple):
@@ -29,7 +34,7 @@ def tracks(paci: pd.DataFrame, flush: pd.DataFrame) -> Verdict:
 
     With g the mean over common seeds of the difference of final losses, and e two standard errors
     of that mean: it holds if |g| + e is within the margin of 0.015 nats, does not hold if |g| - e
-    is beyond it or if PACI diverged, and is not testable in between, with fewer than two common
+    is beyond it or if PACI diverged, and is undecided in between, with fewer than two common
     seeds or if flush diverged. Being within the noise is thus no proof of tracking.
     """
     ours, theirs = final_losses(paci), final_losses(flush)
@@ -37,38 +42,38 @@ def tracks(paci: pd.DataFrame, flush: pd.DataFrame) -> Verdict:
     (mine, _), (flushs, _) = mean_and_std(ours), mean_and_std(theirs)
     measured = f"{mine:.3f} - {flushs:.3f} = {_signed(gap, error)}"
     if theirs.isna().any():
-        return Verdict(measured, UNTESTABLE, "flush diverged")
+        return Verdict(measured, UNDECIDED, "flush diverged")
     if ours.isna().any():
         return Verdict("diverged", FAILS, f"{ours.isna().sum()} of {len(ours)} seeds diverged")
     if np.isnan(error):
-        return Verdict(measured, UNTESTABLE, "needs two seeds in common with flush")
+        return Verdict(measured, UNDECIDED, "needs two seeds in common with flush")
     if abs(gap) + 2 * error <= TRACKING_MARGIN:
         return Verdict(measured, HOLDS, f"gap within {TRACKING_MARGIN} by 2 standard errors")
     if abs(gap) - 2 * error > TRACKING_MARGIN:
         return Verdict(measured, FAILS, f"gap beyond {TRACKING_MARGIN} by 2 standard errors")
-    return Verdict(measured, UNTESTABLE, f"gap within 2 standard errors of {TRACKING_MARGIN}")
+    return Verdict(measured, UNDECIDED, f"gap within 2 standard errors of {TRACKING_MARGIN}")
 
 
 def varies_less(paci: pd.DataFrame, flush: pd.DataFrame) -> Verdict:
     """Is the RMS over training of PACI's across-seed deviation below flush's?
 
     Holds, or does not, if the order is the same with all common seeds and with any one of them
-    left out; else, with fewer than three common seeds, or after a divergence, not testable: one
-    odd seed would decide.
+    left out; else, with fewer than three common seeds, or after a divergence, undecided: one odd
+    seed would decide.
     """
     measured = f"{rms_of_std(paci):.4f} vs {rms_of_std(flush):.4f}"
     seeds = sorted(set(paci) & set(flush))
     if len(seeds) < 3:
-        return Verdict(measured, UNTESTABLE, "needs three seeds in common with flush")
+        return Verdict(measured, UNDECIDED, "needs three seeds in common with flush")
     subsets = [seeds] + [[s for s in seeds if s != left_out] for left_out in seeds]
     ratios = [rms_of_std(paci[kept]) / rms_of_std(flush[kept]) for kept in subsets]
     if np.isnan(ratios).any():
-        return Verdict(measured, UNTESTABLE, "a seed diverged")
+        return Verdict(measured, UNDECIDED, "a seed diverged")
     if max(ratios) < 1:
         return Verdict(measured, HOLDS, "lower, whichever seed is left out")
     if min(ratios) > 1:
         return Verdict(measured, FAILS, "higher, whichever seed is left out")
-    return Verdict(measured, UNTESTABLE, "the order depends on one seed")
+    return Verdict(measured, UNDECIDED, "the order depends on one seed")
 
 
 def grows_with_drift(by_drift: list[tuple[str, int, pd.DataFrame]]) -> Verdict:
@@ -78,10 +83,10 @@ def grows_with_drift(by_drift: list[tuple[str, int, pd.DataFrame]]) -> Verdict:
 
     Over every pair of different Δmax: holds if the larger Δmax has the higher loss by more than
     two paired standard errors, or diverged; does not hold if some pair is the other way round by
-    as much; else not testable, also with fewer than two common seeds. Not a claim of the paper.
+    as much; else undecided, also with fewer than two common seeds. Not a claim of the paper.
     """
     if len({drift for _, drift, _ in by_drift}) < 2:
-        return Verdict("–", UNTESTABLE, "needs variants of different Δmax")
+        return Verdict("–", UNTESTED, "needs variants of different Δmax")
     finals = [(label, drift, final_losses(losses)) for label, drift, losses in by_drift]
     measured = ", ".join(f"{label} {final.mean(skipna=False):.3f}" for label, _, final in finals)
     measured = measured.replace("nan", "diverged")
@@ -100,7 +105,7 @@ def grows_with_drift(by_drift: list[tuple[str, int, pd.DataFrame]]) -> Verdict:
             if not gap > 2 * error:
                 unclear.append(f"{high} and {low}")
     if unclear:
-        return Verdict(measured, UNTESTABLE, f"too close to order: {unclear[0]}")
+        return Verdict(measured, UNDECIDED, f"too close to order: {unclear[0]}")
     return Verdict(measured, HOLDS, "every pair is ordered by 2 standard errors")
 
 

@@ -1,155 +1,33 @@
-"""Verdicts on made-up measurements whose verdict is plain."""
+"""The table of all claims."""
 
-import pandas as pd
 import pytest
 
-from analysis import cells, read_runs
-from analysis.claims import q1_claims
-from analysis.drift import drift_histogram, largest_drift, mean_movement
-from analysis.verdicts import (
-    FAILS,
-    HOLDS,
-    UNTESTABLE,
-    grows_with_drift,
-    tracks,
-    varies_less,
-)
-
-PUBLISHED = pd.DataFrame(
-    {
-        "claim": "final training loss",
-        "batch": [128, 128, 256],
-        "variant": ["1f1b-flush", "paci a=8", "paci a=8"],
-        "value": [2.79, 2.79, 2.78],
-        "spread": [None, 0.00167, None],
-    }
-)
-FLUSH = (2.00, 2.01, 2.02)
+from analysis import read_runs
+from analysis.claims import COLUMNS, NOT_THE_PAPERS, all_claims
+from analysis.verdicts import FAILS, HOLDS, UNDECIDED, UNTESTABLE, UNTESTED
+from paper_figures.published import published
 
 
-def curves(*finals):
-    return pd.DataFrame({seed: [5.0, final] for seed, final in enumerate(finals)})
+@pytest.fixture(name="table")
+def _table(write_run):
+    write_run("flush")
+    write_run("paci", method="paci", accumulation=8)
+    return all_claims(read_runs(write_run.root), published)
 
 
-@pytest.mark.parametrize(
-    ("paci", "verdict"),
-    [
-        ((2.00, 2.01, 2.02), HOLDS),
-        ((2.01, 2.02, 2.03), HOLDS),  # the paper's own 2.79 against 2.80
-        ((2.10, 2.11, 2.12), FAILS),
-        ((1.90, 1.91, 1.92), FAILS),  # tracking is not being better
-        ((2.00, 2.01, float("nan")), FAILS),
-        ((2.10, 2.01, 1.90), UNTESTABLE),  # noise is no proof of tracking
-        ((2.00,), UNTESTABLE),
-    ],
-)
-def test_tracking(paci, verdict):
-    assert tracks(curves(*paci), curves(*FLUSH)).verdict == verdict
+def test_every_claim_of_the_paper_has_a_row(table):
+    assert list(table) == ["question", *COLUMNS]
+    assert set(published("claims")["claim"]) <= set(table["claim"])
+    assert set(table["verdict"]) <= {HOLDS, FAILS, UNDECIDED, UNTESTABLE, UNTESTED}
 
 
-def test_nothing_tracks_a_diverged_flush():
-    assert tracks(curves(*FLUSH), curves(2.0, float("nan"))).verdict == UNTESTABLE
+def test_every_row_is_a_claim_of_the_paper_or_says_that_it_is_ours(table):
+    ours = table["claim"].str.endswith(NOT_THE_PAPERS)
+    assert set(table["claim"][~ours]) <= set(published("claims")["claim"])
 
 
-@pytest.mark.parametrize(
-    ("paci", "verdict"),
-    [
-        ((2.00, 2.001, 2.002), HOLDS),
-        ((2.0, 2.1, 2.2), FAILS),
-        ((2.0, 2.001, 2.2), UNTESTABLE),  # without the odd seed the order turns
-        ((2.0, 2.001), UNTESTABLE),
-    ],
-)
-def test_variability(paci, verdict):
-    assert varies_less(curves(*paci), curves(*FLUSH)).verdict == verdict
-
-
-@pytest.mark.parametrize(
-    ("mild", "strong", "verdict"),
-    [
-        ((2.1, 2.1), (2.5, 2.5), HOLDS),
-        ((2.5, 2.5), (2.1, 2.1), FAILS),
-        ((2.1, 2.1), (2.0, 2.3), UNTESTABLE),
-        ((2.1, 2.1), (float("nan"), 2.5), HOLDS),
-        ((2.1, float("nan")), (2.5, 2.5), FAILS),
-    ],
-)
-def test_growth_with_drift(mild, strong, verdict):
-    ordered = [("paci a=8", 1, curves(*mild)), ("paci a=4", 2, curves(*strong))]
-    assert grows_with_drift(ordered).verdict == verdict
-
-
-PACI_DRIFT = [{"1": 6, "0": 2}] * 7 + [{"0": 8}]
-
-
-def q1(write_run, **options):
-    for seed in range(3):
-        write_run(f"f{seed}", seed=seed, losses=[3, 2.0 + seed / 100])
-        paci = {"losses": [3, 2.2 + seed / 1000], "drift": PACI_DRIFT} | options
-        write_run(f"p{seed}", method="paci", accumulation=8, seed=seed, **paci)
-    table = q1_claims(cells(read_runs(write_run.root), "q1"), PUBLISHED)
-    return table.set_index("claim")
-
-
-def test_the_claims_of_a_small_q1(write_run):
-    table = q1(write_run)
-    assert table["verdict"].to_dict() == {
-        "final loss tracks flush": FAILS,
-        "across-seed RMS std below flush": HOLDS,
-        "gap to flush grows with Δmax (ours, not the paper's)": UNTESTABLE,
-        "drift within its bound": HOLDS,
-        "one copy of the weights": HOLDS,
-        "activation peak of flush": HOLDS,
-    }
-    tracking = table.loc["final loss tracks flush"]
-    assert tracking["paper"] == "2.79 ± 0.00167 vs 2.79 (batch 128)"
-    assert tracking["ours"].startswith("2.201 - 2.010 = +0.191 ±")
-    assert set(table["scale"]) == {"laptop"}
-    assert set(table["clock"]) == {"simulated"}
-
-
-@pytest.mark.parametrize(
-    ("options", "claim", "verdict"),
-    [
-        ({"drift": [{"2": 1}] * 7 + [{"0": 8}]}, "drift within its bound", FAILS),
-        ({"drift": [{"1": 1}] * 8}, "drift within its bound", FAILS),
-        ({"drift": [{"0": 8}] * 5}, "drift within its bound", UNTESTABLE),
-        ({"version_bytes": 10}, "one copy of the weights", FAILS),
-        ({"activation_bytes": 1100}, "activation peak of flush", FAILS),
-        ({"activation_bytes": 900}, "activation peak of flush", HOLDS),
-        ({"optimizer": {"name": "sgd"}}, "final loss tracks flush", UNTESTABLE),
-    ],
-)
-def test_claims_that_fail(write_run, options, claim, verdict):
-    assert q1(write_run, **options).loc[claim, "verdict"] == verdict
-
-
-def test_smoke_runs_prove_nothing_about_losses(write_run):
-    for name in ("1f1b-flush", "paci"):
-        write_run(name, method=name, accumulation=8, scale="smoke")
-    table = q1_claims(cells(read_runs(write_run.root), "q1"), PUBLISHED).set_index("claim")
-    assert table.loc["final loss tracks flush", "verdict"] == UNTESTABLE
-    assert table.loc["one copy of the weights", "verdict"] == HOLDS
-
-
-def test_activations_are_compared_at_equal_microbatch_size(write_run):
-    write_run("flush", accumulation=8, batch=16)
-    write_run("paci", method="paci", accumulation=4, batch=16, activation_bytes=2000)
-    table = q1_claims(cells(read_runs(write_run.root), "q1"), PUBLISHED).set_index("claim")
-    assert table.loc["activation peak of flush", "verdict"] == UNTESTABLE
-
-
-def test_missing_flush_is_said(write_run):
-    write_run("paci", method="paci")
-    table = q1_claims(cells(read_runs(write_run.root), "q1"), PUBLISHED).set_index("claim")
-    assert table.loc["final loss tracks flush", "why"] == "no completed 1f1b-flush run"
-
-
-def test_drift_is_summed_over_segments_and_runs(write_run):
-    for seed in range(2):
-        log = write_run(f"s{seed}", seed=seed, drift=[{"0": 1, "2": 3}, {"0": 4}]) / "stages.jsonl"
-        log.write_text(log.read_text() + log.read_text().replace('"update": 4', '"update": 8'))
-    group = cells(read_runs(write_run.root), "q1")
-    assert drift_histogram(group).to_numpy().tolist() == [[4, 0, 12], [16, 0, 0]]
-    assert largest_drift(group).tolist() == [2, 0]
-    assert mean_movement(group).tolist() == pytest.approx([0.01, 0.01])
+def test_a_claim_without_runs_is_listed_as_not_tested(table):
+    q2 = table[table["question"] == "q2"]
+    assert set(q2["verdict"]) == {UNTESTED}
+    assert set(q2["why"]) == {"no run of experiment q2 is completed"}
+    assert "1.69× (batch 128)" in q2["paper"].iloc[0]

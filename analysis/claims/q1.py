@@ -6,18 +6,17 @@ import pandas as pd
 
 from analysis import verdicts
 from analysis.cells import Cell, by_setting, differences
+from analysis.claims.rows import COLUMNS, NOT_THE_PAPERS, row
 from analysis.drift import largest_drift
 from analysis.statistics import final_losses, mean_and_std
-from analysis.verdicts import FAILS, HOLDS, UNTESTABLE, Verdict
-
-COLUMNS = ["claim", "batch", "variant", "paper", "ours", "scale", "clock", "verdict", "why"]
+from analysis.verdicts import FAILS, HOLDS, UNTESTABLE, UNTESTED, Verdict
 
 SMOKE = "the smoke scale trains for too few updates"
-NOT_THE_PAPERS = "(ours, not the paper's)"
 
 
 def q1_claims(made: list[Cell], published: pd.DataFrame) -> pd.DataFrame:
-    """One row per claim and place where it can be looked at; columns as in COLUMNS.
+    """One row per claim and place where it can be looked at; columns as in
+    `analysis.claims.COLUMNS`.
 
     `published` holds the paper's figures (claim, batch, variant, value, spread). Rows are never
     pooled over scales or clocks. Loss claims are made per batch size and PACI variant of Δmax 1
@@ -27,11 +26,11 @@ def q1_claims(made: list[Cell], published: pd.DataFrame) -> pd.DataFrame:
     for (scale, clock, batch), group in by_setting(made).items():
         paper_batch = published_batch(batch, made, scale, published)
         place = {"batch": str(batch), "scale": scale, "clock": clock}
-        rows += [place | row for row in _loss_claims(group, scale, paper_batch, published)]
+        rows += [found | place for found in _loss_claims(group, scale, paper_batch, published)]
     for scale, clock in sorted({cell.setting[:2] for cell in made}):
         group = [cell for cell in made if cell.setting[:2] == (scale, clock)]
         place = {"batch": "all", "scale": scale, "clock": clock}
-        rows += [place | row for row in _runtime_claims(group)]
+        rows += [found | place for found in _runtime_claims(group)]
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
@@ -84,13 +83,13 @@ def _loss_claims(group, scale, paper_batch, published) -> list[dict]:
         )
         paper = "–" if ours == "–" else f"{ours} vs {theirs} (batch {paper_batch})"
         rows += [
-            _row(
+            row(
                 "final loss tracks flush",
                 cell.variant.label,
                 paper,
                 _against(flush, cell, scale, verdicts.tracks),
             ),
-            _row(
+            row(
                 "across-seed RMS std below flush",
                 cell.variant.label,
                 "lower",
@@ -98,21 +97,21 @@ def _loss_claims(group, scale, paper_batch, published) -> list[dict]:
             ),
         ]
     if not bounded:
-        missing = Verdict("–", UNTESTABLE, "no completed paci run with Δmax 1 or 2")
-        rows.append(_row("final loss tracks flush", "–", "–", missing))
+        missing = Verdict("–", UNTESTED, "no completed paci run with Δmax 1 or 2")
+        rows.append(row("final loss tracks flush", "–", "–", missing))
     plain = [cell for cell in group if _is_paci(cell) or cell.variant.method == "async-1f1b"]
     plain = [cell for cell in plain if not differences(cell, plain[0])]
     ordered = [(c.variant.label, c.variant.max_drift, c.losses) for c in plain]
     verdict = _unless_smoke(scale) or verdicts.grows_with_drift(ordered)
-    rows.append(_row(f"gap to flush grows with Δmax {NOT_THE_PAPERS}", "all", "–", verdict))
-    return sorted(rows, key=lambda row: row["claim"].endswith(NOT_THE_PAPERS))
+    rows.append(row(f"gap to flush grows with Δmax {NOT_THE_PAPERS}", "all", "–", verdict))
+    return sorted(rows, key=lambda found: found["claim"].endswith(NOT_THE_PAPERS))
 
 
 def _against(flush, cell, scale, rule) -> Verdict:
     if flush is None:
-        return Verdict("–", UNTESTABLE, "no completed 1f1b-flush run")
+        return Verdict("–", UNTESTED, "no completed 1f1b-flush run")
     if others := differences(cell, flush):
-        return Verdict("–", UNTESTABLE, f"differs from flush in {', '.join(others)} too")
+        return Verdict("–", UNTESTED, f"differs from flush in {', '.join(others)} too")
     return _unless_smoke(scale) or rule(cell.losses, flush.losses)
 
 
@@ -129,25 +128,25 @@ def _runtime_claims(group: list[Cell]) -> list[dict]:
     flush = [cell for cell in group if cell.variant.method == "1f1b-flush"]
     bound = "⌈(N-1)/a⌉; a=4: 2, a=8: 1"
     return [
-        _row("drift within its bound", "all", bound, drift_within_bound(asynchronous)),
-        _row("one copy of the weights", "paci", "no version kept", one_copy(live)),
-        _row("activation peak of flush", "paci", "equal", activation_peak(paci, flush)),
+        row("drift within its bound", "all", bound, drift_within_bound(asynchronous)),
+        row("one copy of the weights", "paci", "no version kept", one_copy(live)),
+        row("activation peak of flush", "paci", "equal", activation_peak(paci, flush)),
     ]
 
 
 def drift_within_bound(group: list[Cell]) -> Verdict:
     """Holds if at every stage the largest measured drift is at most ⌈(N-1-i+slack)/a⌉.
 
-    Not testable unless every stage of every run has a measurement.
+    Not tested unless every stage of every run has a measurement.
     """
     if not group:
-        return Verdict("–", UNTESTABLE, "no completed asynchronous run")
+        return Verdict("–", UNTESTED, "no completed asynchronous run")
     measured, beyond = {}, []
     for cell in group:
         largest = largest_drift([cell])
         counts = cell.stages[cell.stages["drift"].map(bool)].groupby("run")["stage"].nunique()
         if not {*cell.completed} <= {*counts.index} or (counts < cell.variant.stages).any():
-            return Verdict("–", UNTESTABLE, f"{cell.variant.label} logged no drift at some stage")
+            return Verdict("–", UNTESTED, f"{cell.variant.label} logged no drift at some stage")
         label, bound = cell.variant.label, cell.variant.drift_bound
         measured[label] = max(measured.get(label, 0), int(largest.max()))
         beyond += [f"{label}, stage {i}" for i, drift in largest.items() if drift > bound(i)]
@@ -161,7 +160,7 @@ def one_copy(group: list[Cell]) -> Verdict:
     """Holds if no stage ever kept bytes of another version of its weights."""
     kept = [cell.stages["version_bytes"] for cell in group]
     if not group or any(column.empty or column.isna().any() for column in kept):
-        return Verdict("–", UNTESTABLE, "no log of version bytes")
+        return Verdict("–", UNTESTED, "no log of version bytes")
     most = int(max(column.max() for column in kept))
     verdict = HOLDS if most == 0 else FAILS
     return Verdict(f"{most} bytes of other versions", verdict, "every stage of every run")
@@ -171,11 +170,11 @@ def activation_peak(paci: list[Cell], flush: list[Cell]) -> Verdict:
     """Holds if each PACI stage's peak of saved activations is at most flush's, to within 1 %.
 
     Compared at equal micro-batch size, whichever batch size it belongs to: activations are saved
-    per micro-batch, so another size is another quantity. Not testable for a variant without its
+    per micro-batch, so another size is another quantity. Not tested for a variant without its
     match; the figure is the largest ratio over stages.
     """
     if not paci or not flush:
-        return Verdict("–", UNTESTABLE, "needs completed paci and 1f1b-flush runs")
+        return Verdict("–", UNTESTED, "needs completed paci and 1f1b-flush runs")
     ratios, unmatched = {}, []
     for cell in paci:
         matches = [other for other in flush if _microbatch(other) == _microbatch(cell)]
@@ -189,7 +188,7 @@ def activation_peak(paci: list[Cell], flush: list[Cell]) -> Verdict:
     if any(ratio > 1.01 for ratio in ratios.values()):
         return Verdict(ours, FAILS, "above flush at equal micro-batch size")
     if not ratios:
-        return Verdict(ours, UNTESTABLE, "no flush run of the same micro-batch size")
+        return Verdict(ours, UNTESTED, "no flush run of the same micro-batch size")
     skipped = f"; no flush run to match {', '.join(unmatched)}" if unmatched else ""
     return Verdict(ours, HOLDS, "at equal micro-batch size" + skipped)
 
@@ -205,7 +204,3 @@ def _microbatch(cell: Cell) -> tuple[float, int]:
 
 def _peak(cell: Cell) -> pd.Series:
     return cell.stages.groupby("stage")["activation_bytes"].max()
-
-
-def _row(claim: str, variant: str, paper: str, verdict: Verdict) -> dict:
-    return {"claim": claim, "variant": variant, "paper": paper} | verdict._asdict()
