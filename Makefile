@@ -1,11 +1,11 @@
 # Every target that needs the environment makes it first; `make help` lists the targets.
 #   SCALE    smoke (seconds), laptop (minutes, the default) or paper (GPUs)
 #   CLUSTER  where runs happen: local (the default) or inline
-#   RUNS     the folder of run folders
+#   RUNS     the folder of all runs of a scale, a folder in it for each question
 PYTHON  ?= python3
 SCALE   ?= laptop
 CLUSTER ?= local
-RUNS    ?= runs/q1-$(SCALE)
+RUNS    ?= runs/$(SCALE)
 
 BIN := .venv/bin
 ENV := .venv/.installed
@@ -24,7 +24,7 @@ $(ENV): pyproject.toml constraints.txt
 install: $(ENV)  ## make the environment, .venv
 
 reproduce-q1: $(ENV)  ## Q1, stability: train the grid, then draw its table and figures
-	$(BIN)/python -m experiments.sweep experiment=q1 scale=$(SCALE) cluster=$(CLUSTER) runs=$(RUNS)
+	$(BIN)/python -m experiments.sweep experiment=q1 scale=$(SCALE) cluster=$(CLUSTER) runs=$(RUNS)/q1
 	$(BIN)/python -m paper_figures $(RUNS)
 
 figures: $(ENV)  ## every table and figure that the logs in RUNS allow

@@ -3,7 +3,6 @@
 import math
 import os
 import re
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -25,10 +24,14 @@ def compose(overrides: Sequence[str]) -> DictConfig:
 
     Raises ValueError, in one sentence, for an unknown group, key or value.
     """
+    return resolve(select(overrides))
+
+
+def select(overrides: Sequence[str]) -> DictConfig:
+    """What `compose` gives, its values neither interpolated nor checked yet."""
     try:
         with initialize_config_dir(str(CONF), version_base="1.3"):
-            config = hydra_compose("config", overrides=list(overrides))
-        OmegaConf.resolve(config)
+            return hydra_compose("config", overrides=list(overrides))
     except MissingConfigException as error:
         group, _, name = (error.missing_cfg_file or "").rpartition("/")
         raise ValueError(
@@ -39,6 +42,14 @@ def compose(overrides: Sequence[str]) -> DictConfig:
             f"{error.override!r} cannot be read: write key=value, a list as key=[1,2]"
         ) from error
     except (HydraException, OmegaConfBaseException) as error:
+        raise ValueError(_one_sentence(error)) from error
+
+
+def resolve(config: DictConfig) -> DictConfig:
+    """`config` with its interpolations replaced, in place, and checked."""
+    try:
+        OmegaConf.resolve(config)
+    except OmegaConfBaseException as error:
         raise ValueError(_one_sentence(error)) from error
     check(config)
     return config
@@ -95,7 +106,7 @@ def check(config: DictConfig) -> None:
             raise ValueError(
                 f"{key} must be null or a whole number of at least {least}, not {value!r}"
             )
-    for key in ("batches", "seeds"):
+    for key in ("batches", "seeds", "accumulations", "counts", "sizes"):
         value = config.get(key)
         if not isinstance(value, ListConfig) or not value:
             raise ValueError(f"{key} must be a list of whole numbers like [1,2], not {value!r}")
@@ -160,6 +171,7 @@ _FRACTIONS = ["optimizer.warmup", "optimizer.final", "optimizer.anneal", "model.
 _NOT_NEGATIVE = ["optimizer.weight_decay", "model.initialisation"]
 _POSITIVE = ["optimizer.lr", "optimizer.reference_batch", "optimizer.eps"]
 _CHOICES = {
+    "task": ("training", "throughput"),
     "cluster.name": ("local", "inline"),
     "executor.name": ("local", "distributed", "emulated"),
     "executor.device": ("cpu", "cuda"),
@@ -228,45 +240,15 @@ def run_name(config: DictConfig) -> str:
     return "-".join([*parts, f"b{config.batch}", f"s{config.seed}"])
 
 
-def grid(overrides: Sequence[str]) -> list[DictConfig]:
-    """The runs of the experiment that `overrides` select, each a configuration of its own.
-
-    Each line of an experiment's grid runs at every batch and seed of the scale, or only at the
-    batch that the line names itself. Raises ValueError if no experiment is named, and for a
-    single batch or seed, which the grid would not heed.
-    """
-    base = compose(overrides)
-    for override in overrides:
-        key, _, value = override.partition("=")
-        if key in _OF_THE_GRID:
-            raise ValueError(
-                f"a sweep has a list of them: {_OF_THE_GRID[key]}=[{value}], not {override}"
-            )
-    if "grid" not in base:
-        names = sorted(path.stem for path in (CONF / "experiment").glob("*.yaml"))
-        names.remove("none")
-        raise ValueError(f"a sweep needs an experiment: choose from {', '.join(names)}")
-    lines = [str(line).split() for line in base.grid]
-    configs = [
-        compose([*overrides, f"batch={batch}", f"seed={seed}", *line])
-        for line in lines
-        for batch in base.batches
-        if not any(own.startswith("batch=") and own != f"batch={batch}" for own in line)
-        for seed in base.seeds
-    ]
-    if not configs:
-        raise ValueError("the grid has no run: each of its lines names a batch not in batches")
-    names = Counter(map(run_name, configs))
-    name, count = names.most_common(1)[0]
-    if count > 1:
-        raise ValueError(
-            f"{count} runs of the grid are called {name}: they differ, if at all, in what the "
-            "name of a run leaves out"
-        )
-    return configs
-
-
-_OF_THE_GRID = {"batch": "batches", "seed": "seeds"}
+def flat(config: DictConfig, prefix: str = "") -> dict:
+    """{dotted key: value} of everything in `config`; lists are values."""
+    values = {}
+    for key, value in config.items():
+        if isinstance(value, DictConfig):
+            values |= flat(value, f"{prefix}{key}.")
+        else:
+            values[f"{prefix}{key}"] = value
+    return values
 
 
 def _one_sentence(error: Exception) -> str:

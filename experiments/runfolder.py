@@ -21,9 +21,13 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 from omegaconf import DictConfig, OmegaConf
 
+from experiments.config import flat
 from experiments.environment import describe_environment
 
-ELSEWHERE = ("runs", "cluster", "retry", "seeds", "batches", "grid")
+ELSEWHERE = (
+    *("runs", "cluster", "retry", "grid"),
+    *("seeds", "batches", "accumulations", "counts", "sizes"),
+)
 """Keys that say where and beside what a run happens, not what it computes."""
 _NOT_SET = "not set"
 
@@ -63,7 +67,7 @@ class RunFolder:
             return
         try:
             held = OmegaConf.load(file)
-            there, here = _flat(held), _flat(_own(self.config))
+            there, here = flat(held), flat(_own(self.config))
         except Exception as error:
             raise ValueError(
                 f"{file} cannot be read ({type(error).__name__}): remove the folder "
@@ -134,13 +138,3 @@ def _whole_lines(file: Path) -> Iterator[str]:
 
 def _own(config: DictConfig) -> DictConfig:
     return OmegaConf.create({key: value for key, value in config.items() if key not in ELSEWHERE})
-
-
-def _flat(config: DictConfig, prefix: str = "") -> dict:
-    flat = {}
-    for key, value in config.items():
-        if isinstance(value, DictConfig):
-            flat |= _flat(value, f"{prefix}{key}.")
-        else:
-            flat[f"{prefix}{key}"] = value
-    return flat

@@ -15,8 +15,9 @@ from tqdm import tqdm
 
 from experiments import data
 from experiments.cli import arguments, interruptible, user_errors
-from experiments.config import grid, run_name, updates
+from experiments.config import run_name, updates
 from experiments.dispatch import dispatch
+from experiments.grid import grid
 from experiments.runfolder import InUse, RunFolder
 
 RESULTS = ("completed", "failed", "out-of-memory")

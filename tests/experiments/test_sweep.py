@@ -15,8 +15,8 @@ from tests.experiments.smoke import (
     wait_for_a_checkpoint,
 )
 
-TWO = "grid=['method=paci','method=1f1b-flush']"
-ONE = "grid=['method=paci']"
+TWO = "grid=[{method:[paci,1f1b-flush]}]"
+ONE = "grid=[{method:paci}]"
 NAMES = ["paci-a4-b8-s0", "1f1b-flush-a4-b8-s0"]
 
 

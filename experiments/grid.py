@@ -1,0 +1,128 @@
+"""The grid of an experiment: `conf/experiment/*.yaml` says in a few lines which runs it compares.
+
+    grid:
+      - {method: 1f1b-flush, method.accumulation: [4, 8, 16]}
+      - {method: paci, method.accumulation: "${counts}", microbatch: "${sizes}"}
+
+An entry sets what its runs have in common; a list is an axis, and the runs are the product of the
+axes. Two axes need not be written: `seed` runs over the configuration's `seeds`, `batch` over its
+`batches`. An entry that names batches runs at those of them that are in `batches`, and with
+`microbatch`, the sequences of a micro-batch, at batch = microbatch x accumulation instead.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from copy import deepcopy
+from functools import cache
+from itertools import product
+
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from omegaconf import DictConfig, ListConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from experiments.config import CONF, compose, flat, resolve, run_name, select
+
+IMPLIED = {"batch": "batches", "seed": "seeds"}
+"""Axes of every entry, and the keys that list their values."""
+
+
+def grid(overrides: Sequence[str]) -> list[DictConfig]:
+    """The runs of the experiment that `overrides` select, each a configuration of its own.
+
+    Raises ValueError if no experiment is named, for an override that the grid would not heed, for
+    an entry that cannot be read, and for two runs of one name.
+    """
+    base = compose(overrides)
+    if "grid" not in base:
+        names = sorted(path.stem for path in (CONF / "experiment").glob("*.yaml"))
+        names.remove("none")
+        raise ValueError(f"a sweep needs an experiment: choose from {', '.join(names)}")
+    if not isinstance(base.grid, ListConfig):
+        raise ValueError(f"grid must be a list of entries, not {base.grid!r}")
+    entries = [_axes(entry) for entry in base.grid]
+    _refuse_unheeded(overrides, {key for axes in entries for key in axes})
+    chosen = cache(lambda groups: select([*overrides, *groups]))
+    configs = [
+        _configure(settings, chosen) for axes in entries for settings in _settings(axes, base)
+    ]
+    if not configs:
+        raise ValueError("the grid has no run: each of its entries names a batch not in batches")
+    _refuse_namesakes(configs)
+    return configs
+
+
+def _axes(entry: object) -> dict[str, list]:
+    """The values of every key of an entry of the grid."""
+    if not isinstance(entry, DictConfig):
+        raise ValueError(
+            "an entry of the grid must be a mapping like {method: paci, method.accumulation: "
+            f"[4, 8]}}, not {entry!r}"
+        )
+    axes = OmegaConf.to_container(entry)
+    axes = {key: value if isinstance(value, list) else [value] for key, value in axes.items()}
+    for key, values in axes.items():
+        if not values:
+            raise ValueError(f"{key} has no value in an entry of the grid")
+    if {"batch", "microbatch"} <= set(axes):
+        raise ValueError("an entry of the grid names batch or microbatch, not both")
+    return axes
+
+
+def _settings(axes: dict[str, list], base: DictConfig) -> Iterator[dict]:
+    """The product of `axes` and of the implied ones, each point as {key: value}."""
+    implied = {"seed": axes.get("seed", base.seeds)}  # last: the runs of one cell follow each other
+    if "microbatch" not in axes:
+        own = axes.get("batch", base.batches)
+        implied = {"batch": [batch for batch in base.batches if batch in own]} | implied
+    axes = {key: values for key, values in axes.items() if key not in IMPLIED} | implied
+    for values in product(*axes.values()):
+        yield dict(zip(axes, values, strict=True))
+
+
+def _configure(settings: dict, chosen) -> DictConfig:
+    """The configuration in which groups are `chosen`, and values set, as `settings` say."""
+    groups = {key: value for key, value in settings.items() if (CONF / key).is_dir()}
+    config = deepcopy(chosen(tuple(f"{group}={option}" for group, option in groups.items())))
+    values = {key: value for key, value in settings.items() if key not in groups}
+    microbatch = values.pop("microbatch", None)
+    try:
+        for key, value in values.items():
+            OmegaConf.update(config, key, value)
+    except OmegaConfBaseException as error:
+        raise ValueError(f"there is no setting {key!r} in the configuration") from error
+    if "microbatch" in settings:
+        if not isinstance(microbatch, int):
+            raise ValueError(f"microbatch must be a whole number of sequences, not {microbatch!r}")
+        config.batch = microbatch * config.method.accumulation
+    return resolve(config)
+
+
+def _refuse_unheeded(overrides: Sequence[str], keys: set[str]) -> None:
+    """Raise ValueError for an override of what every run of the grid sets anew."""
+    for override in OverridesParser.create().parse_overrides(list(overrides)):
+        key, given = override.key_or_group, override.input_line
+        if key in IMPLIED:
+            value = override.get_value_string()
+            raise ValueError(f"a sweep has a list of them: {IMPLIED[key]}=[{value}], not {given}")
+        if any(own == key or own.startswith(f"{key}.") for own in keys):
+            raise ValueError(
+                f"the experiment's grid sets {key} itself: leave out {given}, or give a grid of "
+                "your own, like grid=[{method:paci,method.accumulation:[4,8]}]"
+            )
+
+
+def _refuse_namesakes(configs: Sequence[DictConfig]) -> None:
+    names = Counter((config.runs, run_name(config)) for config in configs)
+    (folder, name), count = names.most_common(1)[0]
+    if count == 1:
+        return
+    first, second = [flat(c) for c in configs if (c.runs, run_name(c)) == (folder, name)][:2]
+    differing = [key for key in first if first[key] != second.get(key)]
+    if not differing:
+        raise ValueError(f"the grid has {name} {count} times: leave one of them")
+    key = differing[0]
+    raise ValueError(
+        f"{count} runs of the grid are called {name}: they differ in {', '.join(differing)}, which "
+        f"a name leaves out; give each value a sweep and a folder of its own, like "
+        f"{key}={first[key]} runs={folder}/{key.rpartition('.')[2]}-{first[key]}"
+    )
