@@ -11,7 +11,8 @@ BIN := .venv/bin
 ENV := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install test test-stress lint format bench reproduce-q1 figures clean
+.PHONY: help install test test-stress test-slurm slurm-up slurm-down lint format bench reproduce-q1
+.PHONY: figures clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -38,6 +39,15 @@ test: $(ENV)  ## run the tests
 
 test-stress: $(ENV)  ## run the long tests: many configurations, many crashes
 	$(BIN)/python -m pytest -q -m stress
+
+slurm-up:  ## start a throwaway SLURM on this machine (root, Debian's packages)
+	tests/slurm/up.sh
+
+slurm-down:  ## end it
+	tests/slurm/down.sh
+
+test-slurm: $(ENV) slurm-up  ## run the tests that need a SLURM, on that one
+	$(BIN)/python -m pytest -q -m slurm tests/slurm
 
 lint: $(ENV)  ## check style
 	$(BIN)/ruff check .
