@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,6 +19,9 @@ RECIPE = ("model", "data", "optimizer", "tokens", "stages")
 
 RESULTS = ("completed", "diverged")
 """A diverged run is a result: a mean over the seeds that survived would flatter the method."""
+
+NO_EXPERIMENT = "none"
+"""The experiment of a run of its own."""
 
 RUN_COLUMNS = ["experiment", "scale", "clock", "batch", "variant", "seed", "state", "why", "recipe"]
 UPDATE_COLUMNS = ["update", "tokens", "loss", "lr", "seconds"]
@@ -63,12 +66,9 @@ class Frames:
     movement: pd.DataFrame
     notes: tuple[str, ...] = ()
 
-    def of(self, experiment: str | None) -> "Frames":
-        """The same frames with only this experiment's runs, and those whose own is unknown; with
-        None, those of every experiment."""
-        if experiment is None:
-            return self
-        mine = self.runs["experiment"].eq(experiment) | self.runs["experiment"].isna()
+    def of(self, *experiments: str) -> "Frames":
+        """The same frames with only these experiments' runs, and those whose own is unknown."""
+        mine = self.runs["experiment"].isin(experiments) | self.runs["experiment"].isna()
         return replace(self, runs=self.runs[mine])
 
     @property
@@ -113,6 +113,9 @@ def read_runs(root: str | os.PathLike) -> Frames:
     for name in _repeated(runs):
         runs.loc[name, ["state", "why"]] = ["repeated", "it repeats the configuration of another"]
         notes.append(f"{name}: not used: repeats the seed and configuration of another.")
+    alone = list(runs.index[runs["experiment"] == NO_EXPERIMENT])
+    if alone:
+        notes.append(f"{_numbers('run', alone)}: left aside, of no experiment.")
     return Frames(
         runs.rename_axis("run"),
         *(
@@ -182,7 +185,7 @@ def _read_config(path: Path) -> dict:
             stages=int(config["stages"]),
         )
         row = {
-            "experiment": str(config["experiment"]),
+            "experiment": str(config["experiment"] or NO_EXPERIMENT),
             "scale": str(config["scale"]),
             "batch": int(config["batch"]),
             "seed": int(config["seed"]),
@@ -222,9 +225,9 @@ def _read_metrics(path: Path, run: _Run) -> None:
     if len(clocks) > 1:
         raise Unreadable(f"metrics.jsonl mixes clocks ({', '.join(clocks)})")
     run.row["clock"] = clocks[0] if clocks else None
-    steps = np.diff(run.updates["update"])
-    if run.notes and (steps != steps[:1]).any():
-        raise Unreadable("the unreadable lines of metrics.jsonl leave updates without a loss")
+    missing = _missing(run.updates["update"].to_numpy())
+    if len(missing):
+        raise Unreadable(f"metrics.jsonl lacks the losses of {_numbers('update', missing)}")
 
 
 def _read_stages(path: Path, run: _Run) -> None:
@@ -245,9 +248,24 @@ def _rows(path: Path, run: _Run) -> list[dict]:
     except OSError as error:
         raise Unreadable(f"{path.name} cannot be read ({error.strerror})") from None
     if unreadable:
-        numbers = ", ".join(map(str, unreadable[:5])) + (", …" if len(unreadable) > 5 else "")
-        run.notes.append(f"{path.name} has {len(unreadable)} unreadable lines ({numbers}).")
+        run.notes.append(f"{path.name} has unreadable lines: {_numbers('line', unreadable)}.")
     return rows
+
+
+def _missing(updates: np.ndarray) -> np.ndarray:
+    """Updates without a line before the last that has one, if every k-th update has one."""
+    if len(updates) < 2:
+        return updates[:0]
+    every = np.diff(updates).min()
+    return np.setdiff1d(np.arange(min(every, updates[0]), updates[-1], every), updates)
+
+
+def _numbers(thing: str, numbers: Sequence[int]) -> str:
+    """ "line 3", "7 updates (2, 3, 4, 5, 6, …)"."""
+    if len(numbers) == 1:
+        return f"{thing} {numbers[0]}"
+    listed = ", ".join(map(str, numbers[:5])) + (", …" if len(numbers) > 5 else "")
+    return f"{len(numbers)} {thing}s ({listed})"
 
 
 def _frame(rows: list[dict], columns: list[str], unique=("update",), histograms=()) -> pd.DataFrame:

@@ -56,7 +56,9 @@ def main(names: list[str] | None = None, argv: list[str] | None = None) -> int:
                 made += save_figure(module.draw(frames), out, name)
             if hasattr(module, "table"):
                 tables[name] = module.table(frames)
-                note = partial_note(frames.of(module.EXPERIMENT).partial)
+                said = module.EXPERIMENT
+                experiments = (said,) if isinstance(said, str) else said
+                note = partial_note(frames.of(*experiments).partial)
                 made += save_table(tables[name], out, name, note)
         except CannotAnswer as error:
             refused[name] = error

@@ -65,16 +65,42 @@ def test_a_line_truncated_by_a_crash_and_written_again_after_the_resume(write_ru
     log.write_text(first + rest[0][:15] + "\n" + "".join(rest))
     frames = read_runs(write_run.root)
     assert losses(frames) == [4, 3, 2]
-    assert frames.notes == ("run: metrics.jsonl has 1 unreadable lines (2).",)
+    assert frames.notes == ("run: metrics.jsonl has unreadable lines: line 2.",)
 
 
-def test_unreadable_lines_that_leave_a_hole(write_run):
-    log = write_run(losses=[4, 3, 2, 1]) / "metrics.jsonl"
+@pytest.mark.parametrize(
+    ("lost", "kept", "said"),
+    [
+        ([2], [], "lacks the losses of update 2."),
+        ([2, 3], [], "lacks the losses of 2 updates (2, 3)."),
+        ([1], [], "lacks the losses of update 1."),
+        ([2], ["\0\0\0\n"], "lacks the losses of update 2."),
+    ],
+)
+def test_a_run_with_a_hole_in_its_losses_is_named_and_not_used(write_run, lost, kept, said):
+    log = write_run(losses=[5, 4, 3, 2, 1]) / "metrics.jsonl"
     lines = log.read_text().splitlines(keepends=True)
-    log.write_text("".join([lines[0], "\0\0\0\n", *lines[2:]]))
+    log.write_text("".join([*kept, *(x for k, x in enumerate(lines, 1) if k not in lost)]))
     frames = read_runs(write_run.root)
     assert frames.runs.loc["run", "state"] == "unreadable"
-    assert "leave updates without a loss" in frames.notes[-1]
+    assert frames.notes[-1] == f"run: not used: metrics.jsonl {said}"
+    assert frames.of("q1").partial == "0 of 1 runs"
+
+
+@pytest.mark.parametrize("every", [1, 10])
+def test_a_log_of_every_tenth_update_has_no_hole(write_run, every):
+    log = write_run(losses=range(30, 0, -1)) / "metrics.jsonl"
+    lines = log.read_text().splitlines(keepends=True)
+    log.write_text("".join(lines[every - 1 :: every]))
+    assert read_runs(write_run.root).runs.loc["run", "state"] == "completed"
+
+
+def test_runs_of_no_experiment_are_counted_and_left_aside(write_run):
+    write_run("a")
+    write_run("b", experiment=None)
+    frames = read_runs(write_run.root)
+    assert frames.notes == ("run b: left aside, of no experiment.",)
+    assert frames.of("q1").partial == ""
 
 
 def test_undefined_losses_are_counted(write_run):
