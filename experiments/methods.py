@@ -28,7 +28,6 @@ from experiments.cli import arguments, user_errors
 from experiments.config import CONF, compose, cost_of, schedule_of
 from paci import Cost, Schedule, simulate, theory
 from paci.clock import Step
-from paci.schedules.paci import PACI
 
 PUBLISHED = Path(__file__).resolve().parents[1] / "paper_figures" / "reference" / "methods.csv"
 V_SHAPED = ("zbv", "dualpipev")  # two stages a rank
@@ -104,7 +103,7 @@ def measure(config: DictConfig) -> Row:
     method, rule = config.method, schedule_of(config)
     a, slack, ranks = rule.accumulation, method.slack, len(rule.placement)
     v = rule.stages // ranks
-    flushes = not isinstance(rule, PACI)
+    flushes = rule.flushes
     cost = cost_of_a_stage(config, v)
     half = -(-MICROBATCHES * ranks // (2 * a)) * a
     run, first = (

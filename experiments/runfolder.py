@@ -23,6 +23,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from experiments.config import flat
 from experiments.environment import describe_environment
+from paci import checkpoint
 
 ELSEWHERE = (
     *("runs", "cluster", "retry", "grid"),
@@ -103,6 +104,11 @@ class RunFolder:
         """Say where the run stands: `update` of `updates` are done."""
         status = {"state": state, "why": why, "update": update, "updates": updates}
         replace(self.path / "status.json", json.dumps(status))
+
+    def interrupted(self) -> str:
+        """Why a run was preempted, and what is not lost."""
+        done = checkpoint.taken_at(self.checkpoints) // self.config.method.accumulation
+        return f"interrupted: goes on from update {done}"
 
     def log(self, file: str, lines: list[dict]) -> None:
         """Append `lines` to metrics.jsonl or stages.jsonl."""

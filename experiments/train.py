@@ -78,6 +78,8 @@ def train(run: Run) -> dict:
                 )  # fmt: skip
         except BaseException as error:
             state, why = outcome(error)
+            if state == "preempted":
+                why = folder.interrupted()
             folder.report(state, folder.status().get("update", 0), run.updates, why)
             if state == "failed" and not isinstance(error, (Diverged, RankFailed)):
                 raise  # the others have said all there is to say
@@ -114,7 +116,7 @@ def outcome(error: BaseException) -> tuple[str, str]:
         kind, message = type(error).__name__, why
         why = f"{kind}: {why}"
     why = why.splitlines()[0]
-    if isinstance(error, KeyboardInterrupt) or kind in ("killed by SIGTERM", "killed by SIGINT"):
+    if kind in (KeyboardInterrupt.__name__, "killed by SIGTERM", "killed by SIGINT"):
         return "preempted", "interrupted"
     if kind in (torch.OutOfMemoryError.__name__, MemoryError.__name__):
         return "out-of-memory", why

@@ -44,7 +44,7 @@ class Training:
 
     def train(self) -> None:
         """To the end of the run, from its newest checkpoint; or, if interrupted, to the end of
-        the window in training, and a checkpoint."""
+        the window in training."""
         if not self.pipeline.load(self.folder.checkpoints):
             self.rewind(-1)
             self.evaluate()
@@ -55,14 +55,22 @@ class Training:
                     count = (end - self.done) * self.config.method.accumulation
                     batches = self.run.batches(self.pipeline.microbatch, count)
                     segment = self.pipeline.train(batches, on_update)
-                    self.log_segment(segment)
-                    if self.done < end:
+                    if self.done == end or self.may_drain_anywhere:
+                        self.log_segment(segment)
+                        if self.done == end:
+                            self.evaluate()
                         self.pipeline.save(self.folder.checkpoints)
-                        return self.report("preempted", "interrupted")
-                    self.evaluate()
-                    self.pipeline.save(self.folder.checkpoints)
+                    if self.pipeline.interrupted and self.done < self.run.updates:
+                        return self.report("preempted", self.folder.interrupted())
         self.save_model()
         self.report("completed")
+
+    @property
+    def may_drain_anywhere(self) -> bool:
+        """Whether a checkpoint may be taken after any window, and not only where the undisturbed
+        run drains too: if the run drains there anyway, or does not repeat to the last bit. Any
+        other goes back to the end of its last segment, as it does after a crash."""
+        return self.pipeline.schedule.flushes or self.config.executor.get("order") == "dynamic"
 
     def evaluate(self) -> None:
         loss = self.pipeline.evaluate(self.run.validation)

@@ -84,6 +84,11 @@ def newest(folder: Path) -> Path | None:
     return None
 
 
+def taken_at(folder: Path) -> int:
+    """The micro-batches of training done at the newest checkpoint (by its name), 0 if none."""
+    return int(next(iter(_newest_first(folder)), Path("0")).name)
+
+
 def load(checkpoint: Path, stages: Sequence[Stage]) -> dict:
     """Set model, optimizer and version of `stages`, however many wrote the checkpoint; returns its
     `state`. Raises ValueError if a tensor is missing or does not fit."""

@@ -88,6 +88,7 @@ class DistributedPipeline:
         ]  # fmt: skip
         self.microbatch = 0  # the index of the next one
         self.seconds = 0.0  # of training on the wall, all segments together
+        self.interrupted = False  # whether the last segment was asked to end early
         self._segment = 0
         self._engine: Engine | None = None
 
@@ -147,7 +148,7 @@ class DistributedPipeline:
                 self.rank, self._rule(count), self.stages, count, self.microbatch, self._inbox,
                 senders, self._on_notice, on_window if on_update else None,
             )  # fmt: skip
-            self._stopped = False
+            self.interrupted = False
             self._engine.run(batches)
             return self._finish(count, started, senders, receivers)
 
@@ -258,7 +259,7 @@ class DistributedPipeline:
         books = {
             "started": started + self._offset,
             "ended": steps[-1][5],
-            "stopped": self._stopped,
+            "interrupted": self.interrupted,
             "waiting": dict(engine.waiting),
             "stages": [
                 (s.index, g.drift, g.staleness, g.movements, g.peak_in_flight, s.saved.peak)
@@ -280,6 +281,7 @@ class DistributedPipeline:
         origin = min(b["started"] for b in all_books)
         self.microbatch += engine.count
         self.seconds += max(b["ended"] for b in all_books) - origin
+        self.interrupted = any(b["interrupted"] for b in all_books)
         if not self.reports:
             return None
         rows = [
@@ -296,7 +298,7 @@ class DistributedPipeline:
             peak_held=list(peak_held),
             timeline=Timeline(rows, len(all_books), self.accumulation),
             waiting=[b["waiting"] for b in all_books],
-            interrupted=any(b["stopped"] for b in all_books),
+            interrupted=self.interrupted,
         )
 
     def _evaluate(self, batches: Sequence[Batch]) -> float:
@@ -332,12 +334,12 @@ class DistributedPipeline:
         if "failed" in notice:
             raise RankFailed(*notice["failed"])
         engine, a = self._engine, self.accumulation
-        if "interrupt" in notice and self._owner[0] == self.rank and not self._stopped:
+        if "interrupt" in notice and self._owner[0] == self.rank and not self.interrupted:
             begun = engine.view_of[0].forwards
             notice = {"stop": max(a, -(-begun // a) * a), "segment": self._segment}
             self._board.post(notice)
         if notice.get("segment") == self._segment:
-            self._stopped = True
+            self.interrupted = True
             engine.stop_at(notice["stop"])
 
     @contextmanager

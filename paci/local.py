@@ -209,6 +209,11 @@ class LocalPipeline:
         """Whether this process knows the losses; of one process, it is the one."""
         return True
 
+    @property
+    def interrupted(self) -> bool:
+        """Whether the last segment was asked to end early; an exception ends one process."""
+        return False
+
     def save(self, folder: Path, keep: int = 2) -> None:
         """Write a checkpoint below `folder`; see `paci.checkpoint`."""
         state = {"microbatch": self.microbatch, "seconds": self.seconds}

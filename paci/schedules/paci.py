@@ -25,6 +25,7 @@ class PACI(Schedule):
     """
 
     name = "paci"
+    flushes = False
 
     def __init__(self, stages: int, accumulation: int | None = None, slack: int = 0):
         super().__init__(stages, accumulation)

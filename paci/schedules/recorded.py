@@ -15,6 +15,7 @@ class Recorded(Schedule):
     """
 
     name = "recorded"
+    flushes = False  # for all that it knows
 
     def __init__(self, orders: list[list[Action]], accumulation: int):
         placement = tuple(tuple(sorted({action.stage for action in order})) for order in orders)

@@ -71,11 +71,13 @@ Choice = tuple[StageView, str] | None
 class Schedule(ABC):
     """A rule for `stages` stages that update after every `accumulation` micro-batches.
 
-    `placement[rank]` names the stages of that rank; here one each, in order.
+    `placement[rank]` names the stages of that rank; here one each, in order. `flushes` says
+    whether every window begins as in a drained pipeline (see `window_is_open`).
     """
 
     name: str
     default_accumulation = 4
+    flushes = True
 
     def __init__(self, stages: int, accumulation: int | None = None):
         if accumulation is None:

@@ -14,7 +14,11 @@ from safetensors.torch import load_file, save_file
 from transformers import GPT2LMHeadModel
 
 from experiments import replay
+from experiments.config import compose
+from experiments.run import Run
 from paci import theory
+from paci.launch import spawn
+from tests.experiments import fleet
 from tests.experiments.smoke import (
     ROOT,
     lines,
@@ -66,12 +70,17 @@ def status(folder):
     return json.loads((folder / "status.json").read_text())
 
 
-def assert_same(folder, other):
-    """Of all but the clock: weights, losses, drift."""
+def assert_same_results(folder, other):
+    """Of weights and losses."""
     ours, theirs = weights(folder), weights(other)
     assert ours.keys() == theirs.keys()
     assert all(toys.same(ours[name], theirs[name]) for name in ours)
     assert losses(folder) == losses(other)
+
+
+def assert_same(folder, other):
+    """Of all but the clock: weights, losses, drift."""
+    assert_same_results(folder, other)
     drifts = [[line["drift"] for line in lines(run / "stages.jsonl")] for run in (folder, other)]
     assert drifts[0] == drifts[1]
 
@@ -155,6 +164,58 @@ def test_what_cannot_be_replayed_is_refused(tmp_path, monkeypatch, capsys):
 # Ends
 
 
+TWELVE = ["tokens=3072", "evaluations=3"]  # updates, in segments of four
+STATIC, DYNAMIC = "executor.order=static", "executor.order=dynamic"
+TERMINATED = {  # overrides, and the update at which it happens
+    "in mid-segment": ([STATIC], 5),
+    "at the end of one": ([STATIC], 8),
+    "dynamic": ([DYNAMIC], 5),
+    "flush": (["method=1f1b-flush", DYNAMIC], 5),
+    "two stages a rank": (["method=zbv", "stages=4", STATIC], 5),
+}
+
+
+@pytest.fixture(scope="module")
+def terminated(tmp_path_factory, base):
+    """{name: (status in between, folder of the resumed run)}; one set of processes for all."""
+    runs = tmp_path_factory.mktemp("terminated")
+    jobs = [
+        ([*base, *DISTRIBUTED, *TWELVE, *overrides, f"runs={runs / name}"], update)
+        for name, (overrides, update) in TERMINATED.items()
+    ]
+    statuses = spawn(fleet.terminated_and_resumed, 2, jobs)[-1]
+    folders = [Run(compose(overrides)).folder.path for overrides, _ in jobs]
+    return dict(zip(TERMINATED, zip(statuses, folders, strict=True), strict=True))
+
+
+@pytest.mark.parametrize(("name", "start"), [("in mid-segment", 4), ("at the end of one", 8)])
+def test_where_a_drain_would_show_it_goes_back_to_the_last_one(terminated, local, name, start):
+    ended, folder = terminated[name]
+    assert ended["state"] == "preempted"
+    assert ended["why"] == f"interrupted: goes on from update {start}"
+    assert start <= ended["update"] < start + 4
+    assert_same(folder, local(*TWELVE))
+    metrics = [lines(run / "metrics.jsonl") for run in (folder, local(*TWELVE))]
+    for line in (line for run in metrics for line in run):
+        del line["seconds"], line["clock"]
+    assert metrics[0] == metrics[1]
+    assert [file.name for file in sorted((folder / "orders").iterdir())] == [
+        f"{update:09d}.csv" for update in (4, 8, 12)
+    ]
+
+
+@pytest.mark.parametrize("name", ["dynamic", "flush", "two stages a rank"])
+def test_elsewhere_an_interruption_loses_nothing(terminated, local, name):
+    ended, folder = terminated[name]
+    assert 5 <= ended["update"] < 8
+    assert ended["why"] == f"interrupted: goes on from update {ended['update']}"
+    segments = [line["update"] for line in lines(folder / "stages.jsonl")]
+    assert sorted(set(segments)) == [4, ended["update"], 8, 12]
+    assert len(losses(folder)) == 12
+    if name != "dynamic":
+        assert_same_results(folder, local(*TWELVE, *TERMINATED[name][0][:-1]))
+
+
 def test_terminated_it_is_preempted_and_goes_on(base, local, tmp_path):
     """A flush drains anyway: even the interruption, where it drains, leaves no trace."""
     flush = ["method=1f1b-flush", *LONG]
@@ -165,14 +226,14 @@ def test_terminated_it_is_preempted_and_goes_on(base, local, tmp_path):
     process.terminate()
     out, err = process.communicate(timeout=30)
     assert process.returncode == 1, err
-    assert out.strip() == f"{folder}: preempted interrupted"
     ended = status(folder)
-    assert (ended["state"], ended["why"]) == ("preempted", "interrupted")
+    why = f"interrupted: goes on from update {ended['update']}"
+    assert (ended["state"], ended["why"]) == ("preempted", why)
+    assert out.strip() == f"{folder}: preempted {why}"
     assert 10 <= ended["update"] < 100
     assert (folder / "checkpoints" / f"{ended['update'] * 4:09d}").is_dir()
     assert train(settings).status() == COMPLETED
-    assert losses(folder) == losses(local(*flush))
-    assert toys.same(list(weights(folder).values()), list(weights(local(*flush)).values()))
+    assert_same_results(folder, local(*flush))
 
 
 def test_killed_at_one_rank_all_end_and_nothing_is_lost(base, local, tmp_path):

@@ -169,7 +169,7 @@ def test_killed_and_terminated_is_as_if_nothing_had_been(settings, tmp_path, mon
         assert main(patch, settings) == 1
     assert json.loads((folder / "status.json").read_text()) == {
         "state": "preempted",
-        "why": "interrupted",
+        "why": "interrupted: goes on from update 40",
         "update": 43,
         "updates": 50,
     }
