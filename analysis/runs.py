@@ -56,7 +56,8 @@ class Frames:
     that cannot be used has a `state` other than "completed" and "diverged". The other frames are
     indexed by run and hold every update (loss in nats per token), evaluation, stage and segment
     (drift as a histogram {versions: micro-batches}), and sampled weight movement (relative to the
-    weights' norm). `notes` are sentences, each of which names a run.
+    weights' norm). `simulations` has a row per line of every `simulations.jsonl`, with whatever
+    columns these have; it stands for no run. `notes` are sentences, each of which names a run.
     """
 
     runs: pd.DataFrame
@@ -64,6 +65,7 @@ class Frames:
     evaluations: pd.DataFrame
     stages: pd.DataFrame
     movement: pd.DataFrame
+    simulations: pd.DataFrame
     notes: tuple[str, ...] = ()
 
     def of(self, *experiments: str) -> "Frames":
@@ -85,8 +87,12 @@ class Frames:
 
 def find_runs(root: Path) -> Iterator[Path]:
     """Run folders below a root (or the root itself), in the order of their names."""
+    return _folders_with(RUN_FILES, root)
+
+
+def _folders_with(names: set[str], root: Path) -> Iterator[Path]:
     for folder, below, files in os.walk(root):
-        if RUN_FILES & set(files):
+        if names & set(files):
             below.clear()  # checkpoints and the like
             yield Path(folder)
         below[:] = sorted(name for name in below if not name.startswith("."))
@@ -95,21 +101,22 @@ def find_runs(root: Path) -> Iterator[Path]:
 def read_runs(root: str | os.PathLike) -> Frames:
     """Read every run folder below `root`.
 
-    Raises NoRuns if there is none. Damaged, failed and unfinished runs raise nothing: they get a
-    row in `runs` and a sentence in `notes`.
+    Raises NoRuns if there is none, and no simulation either. Damaged, failed and unfinished runs
+    raise nothing: they get a row in `runs` and a sentence in `notes`.
     """
     root = Path(root)
     if not root.is_dir():
         raise NoRuns(f"There is no folder {root}.")
     read = {folder.relative_to(root).as_posix(): _read_run(folder) for folder in find_runs(root)}
-    if not read:
+    simulations, notes = _read_simulations(root)
+    if not read and simulations.empty:
         raise NoRuns(f"No run folder (one with a config.yaml) below {root}.")
     if "." in read:  # the root is itself a run
         read = {root.resolve().name: read["."]}
     runs = pd.DataFrame.from_dict(
         {name: run.row for name, run in read.items()}, orient="index", columns=RUN_COLUMNS
     )
-    notes = [f"{name}: {note}" for name, run in read.items() for note in run.notes]
+    notes += [f"{name}: {note}" for name, run in read.items() for note in run.notes]
     for name in _repeated(runs):
         runs.loc[name, ["state", "why"]] = ["repeated", "it repeats the configuration of another"]
         notes.append(f"{name}: not used: repeats the seed and configuration of another.")
@@ -119,9 +126,13 @@ def read_runs(root: str | os.PathLike) -> Frames:
     return Frames(
         runs.rename_axis("run"),
         *(
-            pd.concat({name: getattr(run, frame) for name, run in read.items()}, names=["run"])
+            pd.concat(
+                {name: getattr(run, frame) for name, run in (read or {"": _unread()}).items()},
+                names=["run"],
+            )
             for frame in ("updates", "evaluations", "stages", "movement")
         ),
+        simulations,
         tuple(notes),
     )
 
@@ -136,8 +147,8 @@ class _Run:
     notes: list[str]
 
 
-def _read_run(folder: Path) -> _Run:
-    run = _Run(
+def _unread() -> _Run:
+    return _Run(
         dict.fromkeys(RUN_COLUMNS),
         _frame([], UPDATE_COLUMNS),
         _frame([], EVALUATION_COLUMNS),
@@ -145,6 +156,10 @@ def _read_run(folder: Path) -> _Run:
         _frame([], MOVEMENT_COLUMNS),
         [],
     )
+
+
+def _read_run(folder: Path) -> _Run:
+    run = _unread()
     run.row["state"] = "unreadable"
     try:
         run.row |= _read_config(folder / "config.yaml")
@@ -165,6 +180,18 @@ def _read_run(folder: Path) -> _Run:
     elif missing:
         run.notes.append(f"{missing} of {len(run.updates)} training losses are not finite.")
     return run
+
+
+def _read_simulations(root: Path) -> tuple[pd.DataFrame, list[str]]:
+    rows, notes = [], []
+    for folder in _folders_with({"simulations.jsonl"}, root):
+        file = folder / "simulations.jsonl"
+        read, unreadable = read_jsonl(file)
+        rows += read
+        if unreadable:
+            name = file.relative_to(root).as_posix()
+            notes.append(f"{name}: {len(unreadable)} unreadable lines are left out.")
+    return pd.DataFrame(rows), notes
 
 
 def _read_config(path: Path) -> dict:

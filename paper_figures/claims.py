@@ -9,7 +9,7 @@ from analysis.claims import all_claims
 from paper_figures.command import main
 from paper_figures.published import published
 
-EXPERIMENT = ("q1", "q2", "q3", "q3-emulated", "q3-real")
+EXPERIMENT = ("q1", "q2", "q3", "q3-emulated", "q3-real", "extrapolation")
 
 
 def table(frames: Frames) -> pd.DataFrame:

@@ -9,6 +9,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 from tabulate import tabulate
 
+from analysis.made import FILE, Item, as_json, read_made
+
 LATEX = {
     "±": r"$\pm$",
     "Δ": r"$\Delta$",
@@ -48,6 +50,11 @@ def save_table(table: pd.DataFrame, folder: Path, name: str, note: str = "") -> 
         "tex": "".join(f"% {line}\n" for line in note.splitlines()) + latex + "\n",
     }
     return [_write(folder / f"{name}.{kind}", text.encode()) for kind, text in texts.items()]
+
+
+def save_made(items: dict[str, Item], folder: Path) -> Path:
+    """Writes what became of these items into the folder's record; other items stay in it."""
+    return _write(folder / FILE, as_json(read_made(folder) | items).encode())
 
 
 def on_screen(table: pd.DataFrame, width: int = 28) -> str:

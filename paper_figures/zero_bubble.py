@@ -1,22 +1,22 @@
-"""Simulated throughput beside the published zero-bubble table: python -m paper_figures.zero_bubble
+"""Simulated throughput beside the published zero-bubble table.
 
 Twelve configurations of Qi et al., ICLR 2024. It needs no runs: `paci` simulates the schedules at
 the times that the authors profiled. What is assumed, and what follows, is in `note`.
 """
 
-import argparse
+import sys
 from collections.abc import Iterator
 from math import ceil
-from pathlib import Path
 from typing import NamedTuple
 
 import pandas as pd
 
 from paci import Cost, simulate
 from paci.schedules import Schedule, build
-from paper_figures.output import on_screen, save_table
+from paper_figures.command import main
 from paper_figures.published import published
 
+EXPERIMENT = None
 VARIANTS = ["1F1B", "1F1B-I", "ZB-1p", "ZB-2p"]
 SEQUENCE = 1024  # tokens of a sample
 
@@ -137,15 +137,5 @@ another 4-7 % slower, about what v-1 more of them take. ZB-2p is nearest where t
 shortest, where their solver finds a better order than our rule."""
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m paper_figures.zero_bubble")
-    parser.add_argument("--out", type=Path, help="folder for csv, md and tex (default: none)")
-    out = parser.parse_args().out
-    made = table()
-    print(on_screen(made), note(made), sep="\n\n")
-    if out:
-        save_table(made, out, "zero_bubble", note(made))
-
-
 if __name__ == "__main__":
-    main()
+    sys.exit(main(["zero_bubble"]))

@@ -48,12 +48,12 @@ def test_no_simulated_window_is_shorter_than_its_work():
 
 
 def test_it_needs_no_runs(made, monkeypatch, tmp_path, capsys):
-    assert "zero_bubble" not in command.scripts()
+    assert "zero_bubble" in command.scripts()
     monkeypatch.setattr(zero_bubble, "table", lambda: made)
-    monkeypatch.setattr("sys.argv", ["...", "--out", str(tmp_path)])
-    zero_bubble.main()
+    assert command.main(["zero_bubble"], [str(tmp_path / "none")]) == 0
     assert "Where and why they differ" in capsys.readouterr().out
-    assert {path.suffix for path in tmp_path.iterdir()} == {".csv", ".md", ".tex"}
-    comment, _, body = (tmp_path / "zero_bubble.tex").read_text().partition("\\begin")
+    folder = tmp_path / "none" / "figures"
+    assert {path.suffix for path in folder.iterdir()} == {".csv", ".md", ".tex", ".json"}
+    comment, _, body = (folder / "zero_bubble.tex").read_text().partition("\\begin")
     assert all(line.startswith("%") for line in comment.splitlines())
     assert body
