@@ -45,6 +45,12 @@ class Cell:
         """Model, data, optimizer, token budget, stages and precision of every seed, as JSON."""
         return self.frames.runs.loc[next(iter(self.runs)), "recipe"]
 
+    @property
+    def token(self) -> str:
+        """What the text is cut into: "byte" or "token". Losses are in nats per it."""
+        data = json.loads(self.recipe)["data"] or {}
+        return "byte" if data.get("tokeniser") == "bytes" else "token"
+
     @cached_property
     def losses(self) -> pd.DataFrame:
         """Training loss, nats per token: updates that every seed logged × seeds.
@@ -57,6 +63,16 @@ class Cell:
     def perplexities(self) -> pd.DataFrame:
         """Validation perplexity: evaluations (by update) that every seed made × seeds."""
         return self._by_seed(self.frames.evaluations, "perplexity")
+
+    @cached_property
+    def evaluations(self) -> dict[int, pd.DataFrame]:
+        """Of every seed: update, tokens, perplexity and seconds of training, in order."""
+        return {seed: _run(self.frames.evaluations, name) for name, seed in self._in_order}
+
+    @property
+    def costs(self) -> dict[str, str]:
+        """The table of measured times that each run was timed with, as JSON, where it has one."""
+        return self.frames.runs.loc[list(self.runs), "costs"].dropna().to_dict()
 
     @cached_property
     def tokens(self) -> pd.Series:
@@ -74,18 +90,24 @@ class Cell:
         """Sampled movements of the weights between a forward and its backward."""
         return _of(self.frames.movement, self.runs)
 
+    @property
+    def _in_order(self) -> list[tuple[str, int]]:
+        """Names of the runs and their seeds, by seed."""
+        return sorted(self.runs.items(), key=lambda run: run[1])
+
     def _by_seed(self, frame: pd.DataFrame, column: str) -> pd.DataFrame:
         curves = {
-            seed: (frame.loc[name] if name in frame.index else frame[:0]).set_index("update")[
-                column
-            ]
-            for name, seed in sorted(self.runs.items(), key=lambda run: run[1])
+            seed: _run(frame, name).set_index("update")[column] for name, seed in self._in_order
         }
         whole = [curves[self.runs[name]].index for name in self.completed]
         # If no seed was completed, the one that lasted longest sets the length.
         longest = max((curve.index for curve in curves.values()), key=len)
         index = reduce(pd.Index.intersection, whole or [longest])
         return pd.DataFrame({seed: curve.reindex(index) for seed, curve in curves.items()})
+
+
+def _run(frame: pd.DataFrame, name: str) -> pd.DataFrame:
+    return frame.loc[name] if name in frame.index else frame[:0]
 
 
 def _of(frame: pd.DataFrame, runs: dict[str, int]) -> pd.DataFrame:

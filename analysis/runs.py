@@ -23,7 +23,18 @@ RESULTS = ("completed", "diverged")
 NO_EXPERIMENT = "none"
 """The experiment of a run of its own."""
 
-RUN_COLUMNS = ["experiment", "scale", "clock", "batch", "variant", "seed", "state", "why", "recipe"]
+RUN_COLUMNS = [
+    "experiment",
+    "scale",
+    "clock",
+    "batch",
+    "variant",
+    "seed",
+    "state",
+    "why",
+    "recipe",
+    "costs",
+]
 UPDATE_COLUMNS = ["update", "tokens", "loss", "lr", "seconds"]
 EVALUATION_COLUMNS = ["update", "tokens", "validation_loss", "perplexity", "seconds"]
 STAGE_COLUMNS = [
@@ -163,6 +174,7 @@ def _read_run(folder: Path) -> _Run:
     run.row["state"] = "unreadable"
     try:
         run.row |= _read_config(folder / "config.yaml")
+        run.row["costs"] = _read_costs(folder / "cost.json")
         status = _read_status(folder / "status.json")
         _read_metrics(folder / "metrics.jsonl", run)
         _read_stages(folder / "stages.jsonl", run)
@@ -226,6 +238,16 @@ def _read_config(path: Path) -> dict:
     recipe = {key: config.get(key) for key in RECIPE}
     recipe["precision"] = (config.get("executor") or {}).get("precision")
     return row | {"variant": variant, "recipe": json.dumps(recipe, sort_keys=True, default=str)}
+
+
+def _read_costs(path: Path) -> str | None:
+    """The measured times that a simulated clock was set by, as JSON; None if it was not."""
+    try:
+        return json.dumps(json.loads(path.read_text(encoding="utf-8")), sort_keys=True)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError):
+        raise Unreadable("cost.json is not readable JSON") from None
 
 
 def _read_status(path: Path) -> dict:

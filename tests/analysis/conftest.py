@@ -20,6 +20,9 @@ def write_run(
     *,
     losses=(4.0, 3.0, 2.0, 1.0),
     perplexities=(),
+    evaluations=(),
+    clock: str = "simulated",
+    costs: dict | None = None,
     method: str = "1f1b-flush",
     state: str = "completed",
     why: str | None = None,
@@ -29,7 +32,8 @@ def write_run(
     **config,
 ) -> Path:
     """A run folder of one loss per update; `config` overrides top-level keys, and accumulation,
-    slack and weights. `drift` is one histogram per stage."""
+    slack and weights. `drift` is one histogram per stage; `perplexities` has one per update, or
+    `evaluations` triples of update, seconds and perplexity."""
     folder = root / name
     folder.mkdir(parents=True, exist_ok=True)
     resolved = {
@@ -50,15 +54,19 @@ def write_run(
             value
         )
     (folder / "config.yaml").write_text(yaml.safe_dump(resolved))
+    if costs is not None:
+        (folder / "cost.json").write_text(json.dumps(costs))
     status = {"state": state, "why": why, "update": len(losses), "updates": len(losses)}
     (folder / "status.json").write_text(json.dumps(status))
-    time = {"seconds": 1.0, "clock": "simulated"}
+    time = {"seconds": 1.0, "clock": clock}
+    evaluations = [*((k, 1.0, p) for k, p in enumerate(perplexities, 1)), *evaluations]
     lines = [
         {"update": k, "tokens": 1024 * k, "loss": loss, "lr": 1e-3} | time
         for k, loss in enumerate(losses, start=1)
     ] + [
-        {"update": k, "tokens": 1024 * k, "validation_loss": 1.0, "perplexity": value} | time
-        for k, value in enumerate(perplexities, start=1)
+        {"update": k, "tokens": 1024 * k, "validation_loss": 1.0, "perplexity": value}
+        | {"seconds": seconds, "clock": clock}
+        for k, seconds, value in evaluations
     ]
     (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     histograms = drift if drift is not None else [{"0": 8}] * resolved["stages"]
@@ -74,7 +82,7 @@ def write_run(
             "version_bytes": version_bytes,
             "busy_seconds": 1.0,
             "idle_seconds": 0.0,
-            "clock": "simulated",
+            "clock": clock,
         }
         for stage, histogram in enumerate(histograms)
     ]
