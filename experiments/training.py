@@ -6,14 +6,13 @@ update   0 ──────────── 58 ─────────�
 
 import math
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 
 from tqdm import tqdm
 
 from experiments import models
+from experiments.books import stage_lines
 from experiments.cut import cut_for
 from experiments.pipelines import CLOCKS, build_pipeline
 from experiments.run import Run
@@ -133,34 +132,7 @@ class Training:
         """What each stage's books say of the segment, a line a stage, and what every rank did."""
         if segment is None:
             return
-        busy: Counter[int] = Counter()
-        for row in segment.timeline.rows:
-            busy[row.stage] += row.end - row.start
-        ranks = {row.stage: row.rank for row in segment.timeline.rows}
-        parameter_bytes = models.parameter_bytes(
-            self.config.model,
-            self.run.corpus.vocabulary,
-            cut_for(self.config, self.run.corpus.vocabulary),
-        )
-        lines = [
-            {
-                "update": self.done,
-                "stage": stage,
-                "drift": segment.drift[stage],
-                "staleness": segment.staleness[stage],
-                "movement": [asdict(movement) for movement in segment.movements[stage]],
-                "peak_in_flight": segment.peak_in_flight[stage],
-                "activation_bytes": segment.peak_held[stage].activations,
-                "parameter_bytes": parameter_bytes[stage],
-                "version_bytes": segment.peak_held[stage].copies,
-                "busy_seconds": busy[stage],
-                "idle_seconds": segment.seconds - segment.timeline.busy[rank],
-                "clock": self.clock,
-            }
-            | ({"waiting_seconds": segment.waiting[rank]} if segment.waiting else {})
-            for stage, rank in sorted(ranks.items())
-        ]
-        self.log("stages.jsonl", lines)
+        self.log("stages.jsonl", stage_lines(self.run, segment, self.done, self.clock))
         self.folder.orders.mkdir(exist_ok=True)
         file = self.folder.orders / f"{self.done:09d}.csv"
         replace(file, write_orders(segment.timeline.orders()))

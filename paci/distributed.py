@@ -133,6 +133,8 @@ class DistributedPipeline:
             for stage in self.stages:
                 stage.ledger.clear()
                 stage.saved.clear()
+            if self._on_cuda:
+                torch.cuda.reset_peak_memory_stats(self.stages[0].device)
             if self.emulate:
                 self._emulate(count, specs)
             self._segment += 1
@@ -199,6 +201,10 @@ class DistributedPipeline:
         for group in (*dict.fromkeys(self._groups.values()), self._control):
             dist.destroy_process_group(group)
 
+    @property
+    def _on_cuda(self) -> bool:
+        return self.stages[0].device.type == "cuda"
+
     def _rule(self, count: int) -> Schedule:
         if self.order == "dynamic":
             return self.schedule
@@ -261,6 +267,7 @@ class DistributedPipeline:
             "ended": steps[-1][5],
             "interrupted": self.interrupted,
             "waiting": dict(engine.waiting),
+            "allocated": _peak_allocated(self.stages[0].device),
             "stages": [
                 (s.index, g.drift, g.staleness, g.movements, g.peak_in_flight, s.saved.peak)
                 for s, g in zip(self.stages, ledgers, strict=True)
@@ -298,6 +305,7 @@ class DistributedPipeline:
             peak_held=list(peak_held),
             timeline=Timeline(rows, len(all_books), self.accumulation),
             waiting=[b["waiting"] for b in all_books],
+            allocated=[b["allocated"] for b in all_books] if self._on_cuda else None,
             interrupted=self.interrupted,
         )
 
@@ -355,6 +363,11 @@ class DistributedPipeline:
             error.at = self._engine.now if self._engine else (None, None)
             post_failure(self._board, self.rank, *error.at, f"{type(error).__name__}: {error}")
             raise
+
+
+def _peak_allocated(device: torch.device) -> int | None:
+    """Bytes."""
+    return torch.cuda.max_memory_allocated(device) if device.type == "cuda" else None
 
 
 def _groups(stages: int, per_rank: int, backend: str) -> dict[tuple[int, str], dist.ProcessGroup]:

@@ -32,10 +32,13 @@ class Segment:
     staleness        histogram {updates between forward and the update that uses it: micro-batches}
     movements        samples of how far the weights moved between forward and backward
     peak_in_flight   micro-batches
-    peak_held        most bytes held for backwards: activations, parameter copies
+    peak_held        most bytes held beside the parameters: activations, parameter copies,
+                     gradients, optimizer state
     timeline         every action, on the executor's clock
     waiting          seconds that each rank waited, by cause: an "input", a "gradient", or
                      "backpressure", an input that the schedule does not admit yet (wall clock only)
+    allocated        most bytes of each rank's device that its allocator had given out (CUDA only,
+                     and only where every rank has a process of its own)
     interrupted      whether it ended early, after a whole window, because it was asked to
     """
 
@@ -47,6 +50,7 @@ class Segment:
     peak_held: list[Held]
     timeline: Timeline
     waiting: list[dict[str, float]] | None = None
+    allocated: list[int] | None = None
     interrupted: bool = False
 
     @property
@@ -213,6 +217,10 @@ class LocalPipeline:
     def interrupted(self) -> bool:
         """Whether the last segment was asked to end early; an exception ends one process."""
         return False
+
+    def gather(self, value: object) -> list:
+        """The `value` of every process: there is one."""
+        return [value]
 
     def save(self, folder: Path, keep: int = 2) -> None:
         """Write a checkpoint below `folder`; see `paci.checkpoint`."""

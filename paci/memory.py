@@ -1,4 +1,5 @@
-"""What a stage holds for its backwards, in bytes, told apart: activations and parameter copies.
+"""What a stage holds beside its parameters, in bytes, told apart: activations, parameter copies,
+gradients, optimizer state.
 
 Autograd keeps the tensors that a backward will need. Most are activations. Some are the stage's
 own parameters, which cost nothing, being there anyway. And some are *copies* of parameters: under
@@ -16,15 +17,19 @@ from torch.autograd.graph import saved_tensors_hooks
 
 @dataclass
 class Held:
-    """Bytes held: `activations`, and `copies` of parameters beyond the live ones, whether the
-    graphs in flight hold them or the stage's weights policy."""
+    """Bytes held: `activations`; `copies` of parameters beyond the live ones, whether the graphs
+    in flight hold them or the stage's weights policy; `gradients` of the parameters; and tensors
+    of the `optimizer`'s state."""
 
     activations: int = 0
     copies: int = 0
+    gradients: int = 0
+    optimizer: int = 0
 
 
 class SavedTensors:
-    """Counts the bytes that the micro-batches in flight keep for their backwards.
+    """Counts the bytes that the micro-batches in flight keep for their backwards, and those that
+    an update finds and leaves.
 
     What a forward saves depends on the shape of its input, so one micro-batch of each shape is
     weighed, through autograd's hooks, and all of that shape weigh the same. Hooks cost time and
@@ -67,6 +72,17 @@ class SavedTensors:
         """Beside the live parameters there are now `versions` bytes of others."""
         self._versions = versions
         self._note_peak()
+
+    def before_update(self) -> None:
+        """A window is complete, and so are its gradients."""
+        found = (p.grad.nbytes for p in self.parameters if p.grad is not None)
+        self.peak.gradients = max(self.peak.gradients, sum(found))
+
+    def after_update(self, optimizer: torch.optim.Optimizer) -> None:
+        """The optimizer has all the state that it will ever have."""
+        state = (value for kept in optimizer.state.values() for value in kept.values())
+        left = sum(value.nbytes for value in state if isinstance(value, torch.Tensor))
+        self.peak.optimizer = max(self.peak.optimizer, left)
 
     def release(self, microbatch: int) -> None:
         """The backward of `microbatch` is done, and what it needed is gone."""

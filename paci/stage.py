@@ -165,7 +165,9 @@ class Stage:
 
     def update(self) -> None:
         """One optimizer step from the gradients of this window, by this stage alone."""
+        self.saved.before_update()
         self.weights.update(self.optimizer.step)
+        self.saved.after_update(self.optimizer)
         self.saved.beside(self.weights.extra_bytes)
         self.optimizer.zero_grad()
         self.at_version(self.ledger.version + 1)

@@ -109,3 +109,21 @@ def test_under_autocast_a_stash_holds_both():
     cast, version = 2 * toys.WIDTH**2, 4 * toys.WIDTH**2
     copies = [held.copies for held in local.train(toys.batches(16)).peak_held]
     assert copies == [3 * version, 3 * cast + 2 * version, 2 * cast + version, cast]
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "state"),
+    [
+        (lambda parameters: torch.optim.SGD(parameters, 0.1), 0),
+        (toys.sgd, 4 * (IN + 1) * OUT),  # its momentum
+        (torch.optim.AdamW, 2 * 4 * (IN + 1) * OUT + 2 * 4),  # two moments, and a count for each
+    ],
+)
+def test_an_update_finds_gradients_and_leaves_optimizer_state(optimizer, state):
+    """Of a linear layer, weight and bias in float32; before any update there is neither."""
+    one, x = Stage(0, 2, nn.Linear(IN, OUT), 2, optimizer), torch.ones(ROWS, IN)
+    for microbatch, known in ((0, False), (1, True), (2, True), (3, True)):
+        gradient = torch.ones_like(one.forward(microbatch, x))
+        one.backward(microbatch, gradient)
+        peak = one.saved.peak
+        assert (peak.gradients, peak.optimizer) == (known * 4 * (IN + 1) * OUT, known * state)
