@@ -33,7 +33,9 @@ def all_claims(
         "q1": lambda: q1_claims(cells(frames, "q1"), published("q1")),
         "q2": lambda: q2_claims(cells(frames, "q2"), published("q2"), thresholds),
         "q3": lambda: q3_claims(frames),
-        "extrapolation": lambda: extrapolation_claims(frames),
+        "extrapolation": lambda: extrapolation_claims(
+            published("zero_bubble"), published("zero_bubble_times")
+        ),
     }
     listed = published("claims")
     parts = []

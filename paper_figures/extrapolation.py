@@ -1,0 +1,107 @@
+"""PACI at up to 28.3 billion parameters: extrapolated from published throughput, and simulated."""
+
+import sys
+
+import matplotlib.pyplot as plt
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+
+from analysis.zero_bubble import SCHEDULES, compared
+from paper_figures import style
+from paper_figures.command import main
+from paper_figures.published import published
+
+EXPERIMENT = None
+UNIT = "samples/GPU/s"
+MARKS = {  # Okabe and Ito's palette, and a shape each
+    "1F1B": (style.FLUSH, "o"),
+    "1F1B-I": ("#E69F00", "D"),
+    "ZB-1p": ("#009E73", "s"),
+    "ZB-2p": ("#CC79A7", "^"),
+    "PACI": ("#0072B2", "*"),
+}
+
+
+def table() -> pd.DataFrame:
+    """Throughput, published (PACI's extrapolated) and simulated, and memory: a row for each
+    configuration and schedule."""
+    made = compared(published("zero_bubble"), published("zero_bubble_times"))
+    return made[["model", "N", "m", "schedule"]].assign(
+        **{
+            f"published ({UNIT})": made["published"],
+            f"simulated ({UNIT})": made["simulated"],
+            "memory (GB)": made["memory"],
+        }
+    )
+
+
+def draw() -> Figure:
+    """Throughput against memory: a column a model, published above and simulated below."""
+    made = compared(published("zero_bubble"), published("zero_bubble_times"))
+    models = list(made["model"].unique())
+    fig, grid = plt.subplots(
+        2, len(models), figsize=(2 * style.COLUMN, 3.6), sharex="col", sharey="col"
+    )
+    for column, model in zip(grid.T, models, strict=True):
+        mine = made[made["model"] == model]
+        column[0].set_title(f"{model}, {mine['N'].iloc[0]} stages")
+        for ax, source in zip(column, ("published", "simulated"), strict=True):
+            _draw(ax, mine, source)
+    for ax, source in zip(grid[:, 0], ("published", "simulated"), strict=True):
+        ax.set_ylabel(f"{source}\n{UNIT}")
+    for ax in grid[1]:
+        ax.set_xlabel("memory (GB)")
+    fig.legend(
+        [_mark(name, 5.0) for name in SCHEDULES],
+        SCHEDULES,
+        loc="outside upper center",
+        ncols=len(SCHEDULES),
+        handletextpad=0.2,
+    )
+    style.footnote(fig, note(None))
+    return fig
+
+
+def note(_: pd.DataFrame | None) -> str:
+    return (
+        "Published: Qi et al., ICLR 2024, Table 4, with three numbers m of micro-batches (the "
+        "larger the mark the more); PACI: their 1F1B over m/(m+N-1), at the memory of 1F1B. "
+        "Simulated: the times that they profiled, no slack, only computation and messages."
+    )
+
+
+def _draw(ax: Axes, made: pd.DataFrame, source: str) -> None:
+    for name in SCHEDULES:
+        mine = made[made["schedule"] == name].sort_values("m")
+        memory, rates = mine["memory"].iloc[0], list(mine[source])
+        ax.plot([memory] * 2, [min(rates), max(rates)], color=MARKS[name][0], linewidth=0.8)
+        for size, rate in zip((3.0, 4.2, 5.4), rates, strict=True):
+            ax.add_line(_mark(name, size, memory, rate))
+    ax.autoscale_view()
+    ax.margins(x=0.12)
+    ax.xaxis.set_major_locator(MaxNLocator(4, integer=True))
+    ax.yaxis.set_major_locator(MaxNLocator(5))
+
+
+def _mark(name: str, size: float, *at: float) -> Line2D:
+    colour, shape = MARKS[name]
+    x, y = ([value] for value in at) if at else ([], [])
+    larger = 1.5 if shape == "*" else 1  # a star of a size looks smaller than a disc of it
+    return Line2D(
+        x,
+        y,
+        color=colour,
+        marker=shape,
+        markersize=larger * size,
+        markeredgecolor="white",
+        markeredgewidth=0.4,
+        linestyle="none",
+        zorder=3,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main(["extrapolation"]))
