@@ -202,6 +202,11 @@ def schedule_of(config: DictConfig) -> Schedule:
     return build(method.schedule, config.stages, method.accumulation, method.slack, **options)
 
 
+def ranks(config: DictConfig) -> int:
+    """Processes that a run of `config` needs."""
+    return 1 if config.executor.name == "local" else len(schedule_of(config).placement)
+
+
 def cost_of(config: DictConfig) -> Cost:
     """Times of a micro-batch, from the configured times of one sequence (an update's are its own).
 

@@ -44,11 +44,6 @@ def build_pipeline(run: Run) -> LocalPipeline | DistributedPipeline:
     )
 
 
-def ranks(config: DictConfig) -> int:
-    """Processes that a run of `config` needs."""
-    return 1 if config.executor.name == "local" else len(schedule_of(config).placement)
-
-
 def _own_stages(config: DictConfig) -> tuple[int, ...]:
     return schedule_of(config).placement[int(os.environ["RANK"])]
 

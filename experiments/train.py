@@ -3,28 +3,27 @@
 Every key of conf/config.yaml and every group of conf/ can be set. The run lands in a folder of
 its own below `runs`; a finished run is not repeated, an interrupted one goes on.
 
-With executor=distributed every rank is a process: of this machine, or those that torchrun starts,
+With executor=distributed every rank is a process: of this machine, or those that torchrun or
+SLURM's srun start,
     torchrun --nproc-per-node 8 -m experiments.train executor=distributed
+    srun --ntasks 8 python -m experiments.train executor=distributed
 """
 
-import os
 import signal
 import time
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from datetime import timedelta
 from threading import RLock
 
 import torch
-import torch.distributed as dist
 from omegaconf import DictConfig, OmegaConf
 from tqdm import tqdm
 
 from experiments import data
 from experiments.cli import arguments, interruptible, user_errors
-from experiments.config import compose
-from experiments.pipelines import ranks
+from experiments.config import compose, ranks
+from experiments.rank import backend, check_started, is_first, join, started_by
 from experiments.run import Run
 from experiments.runfolder import InUse
 from experiments.training import Diverged, Training
@@ -35,20 +34,20 @@ from paci.launch import end_process, spawn
 def main() -> None:
     with user_errors() if is_first() else silently_refused():
         config = compose(arguments(__doc__))
-        if under_torchrun():
-            check_torchrun(config)
+        if started_by():
+            check_started(config)
         else:
             data.prepare(config.data)
         run = Run(config)
         run.folder.check_config()
-    if under_torchrun():
-        dist.init_process_group(backend(config), timeout=timedelta(minutes=10))
+    if started_by():
+        join(config)
     with user_errors(InUse):
         status = train(run)
     if is_first():
         print(f"{run.folder.path}: {status['state']}", status["why"] or "")
     failed = status["state"] != "completed"
-    if under_torchrun():
+    if started_by():
         end_process(failed)
     raise SystemExit(failed)
 
@@ -68,7 +67,7 @@ def train(run: Run) -> dict:
         try:
             if run.config.executor.name == "local":
                 Training(run).train()
-            elif under_torchrun():
+            elif started_by():
                 train_rank(run)
             else:
                 config = OmegaConf.to_container(run.config)
@@ -100,7 +99,7 @@ def train_rank(run: Run) -> None:
         training.train()
         training.pipeline.close()
     except Exception as error:
-        if not under_torchrun() or isinstance(error, RankFailed):
+        if not started_by() or isinstance(error, RankFailed):
             raise
         traceback.print_exc()  # where it is: the others learn what and at which rank
         at, why = getattr(error, "at", (None, None)), f"{type(error).__name__}: {error}"
@@ -125,35 +124,14 @@ def outcome(error: BaseException) -> tuple[str, str]:
     return "failed", why
 
 
-def backend(config: DictConfig) -> str:
-    return "nccl" if config.executor.device == "cuda" else "gloo"
-
-
-def under_torchrun() -> bool:
-    return "TORCHELASTIC_RUN_ID" in os.environ
-
-
-def check_torchrun(config: DictConfig) -> None:
-    given, needed = int(os.environ["WORLD_SIZE"]), ranks(config)
-    if config.executor.name == "local":
-        raise ValueError("torchrun starts ranks for executor=distributed, not for local")
-    if given != needed:
-        raise ValueError(f"torchrun must start {needed} processes for this run, not {given}")
-
-
 @contextmanager
 def silently_refused() -> Iterator[None]:
-    """What is refused inside, rank 0 refuses as well, and says so; then torchrun ends all."""
+    """What is refused inside, rank 0 refuses as well, and says so; then its starter ends all."""
     try:
         yield
     except ValueError:
         time.sleep(60)
         raise SystemExit(2) from None
-
-
-def is_first() -> bool:
-    """Whether this is the only process of the run, or its rank 0."""
-    return not under_torchrun() or int(os.environ["RANK"]) == 0
 
 
 if __name__ == "__main__":

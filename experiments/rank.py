@@ -1,0 +1,64 @@
+"""Whether this process is one rank of several that somebody else started: torchrun, or SLURM.
+
+Both say so in the environment of the process. The runtime reads torch's names (RANK, LOCAL_RANK,
+WORLD_SIZE), which torchrun sets itself and `join` sets for SLURM.
+"""
+
+import os
+from datetime import timedelta
+from pathlib import Path
+
+import torch.distributed as dist
+from omegaconf import DictConfig
+
+from experiments.config import ranks
+from experiments.rendezvous import meet
+
+TIMEOUT = timedelta(minutes=10)
+"""For all ranks to be there."""
+
+
+def started_by() -> str | None:
+    """Who started this process as one rank of several; None if nobody did.
+
+    A shell in an allocation of several tasks is none of them, and has no step of several tasks.
+    """
+    if "TORCHELASTIC_RUN_ID" in os.environ:
+        return "torchrun"
+    return "SLURM" if int(os.environ.get("SLURM_STEP_NUM_TASKS", 1)) > 1 else None
+
+
+def is_first() -> bool:
+    """Whether this is the only process of the run, or its rank 0."""
+    name = {"torchrun": "RANK", "SLURM": "SLURM_PROCID"}.get(started_by())
+    return name is None or int(os.environ[name]) == 0
+
+
+def check_started(config: DictConfig) -> None:
+    """Raise ValueError unless as many ranks were started as the run needs."""
+    starter = started_by()
+    name = {"torchrun": "WORLD_SIZE", "SLURM": "SLURM_STEP_NUM_TASKS"}[starter]
+    given, needed = int(os.environ[name]), ranks(config)
+    if config.executor.name == "local":
+        raise ValueError(f"{starter} starts ranks for executor=distributed, not for local")
+    if given != needed:
+        raise ValueError(f"{starter} must start {needed} processes for this run, not {given}")
+
+
+def join(config: DictConfig) -> None:
+    """Make torch.distributed's default group, of all the ranks that were started."""
+    if started_by() == "torchrun":
+        dist.init_process_group(backend(config), timeout=TIMEOUT)
+        return
+    rank, size = int(os.environ["SLURM_PROCID"]), int(os.environ["SLURM_STEP_NUM_TASKS"])
+    os.environ |= {
+        "RANK": str(rank), "LOCAL_RANK": os.environ["SLURM_LOCALID"], "WORLD_SIZE": str(size)
+    }  # fmt: skip
+    with meet(Path(config.runs) / ".jobs", rank, TIMEOUT) as store:
+        dist.init_process_group(
+            backend(config), store=store, rank=rank, world_size=size, timeout=TIMEOUT
+        )
+
+
+def backend(config: DictConfig) -> str:
+    return "nccl" if config.executor.device == "cuda" else "gloo"
