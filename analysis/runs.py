@@ -14,6 +14,9 @@ from analysis.jsonl import read_jsonl
 from analysis.variants import Variant
 
 RUN_FILES = {"config.yaml", "status.json", "metrics.jsonl", "stages.jsonl"}
+STARTED = ("environment.json", "status.json", "metrics.jsonl")
+"""A run that has none of them is only planned."""
+
 RECIPE = ("model", "data", "optimizer", "tokens", "stages")
 """What runs must share, besides their method, before their losses may be compared."""
 
@@ -181,6 +184,10 @@ def _read_run(folder: Path) -> _Run:
     except Unreadable as error:
         run.row["why"] = str(error)
         run.notes.append(f"not used: {error}.")
+        return run
+    if not any((folder / file).exists() for file in STARTED):
+        run.row["state"] = "never started"
+        run.notes.append("not used: never started.")
         return run
     state, why = _judge(status, run.updates)
     run.row |= {"state": state, "why": why}

@@ -55,16 +55,22 @@ class RunFolder:
         self.path.mkdir(parents=True, exist_ok=True)
         try:
             with FileLock(self.path / ".lock", timeout=0):
-                if not (self.path / "config.yaml").exists():
-                    replace(self.path / "config.yaml", OmegaConf.to_yaml(_own(self.config)))
+                self.plan()
                 yield
         except Timeout:
             raise InUse(f"{self.path} is held by another process that runs it") from None
 
+    def plan(self) -> None:
+        """Say what is to be run here, unless a run has started: whoever reads the folder then
+        knows of the run before it starts, and also if it never does."""
+        if not self._holds_a_run():
+            self.path.mkdir(parents=True, exist_ok=True)
+            replace(self.path / "config.yaml", OmegaConf.to_yaml(_own(self.config)))
+
     def check_config(self) -> None:
         """Raise ValueError if the folder holds the run of another configuration."""
         file = self.path / "config.yaml"
-        if not file.exists():
+        if not self._holds_a_run():
             return
         try:
             held = OmegaConf.load(file)
@@ -81,6 +87,11 @@ class RunFolder:
                     f"{there.get(key, _NOT_SET)!r} there, {here.get(key, _NOT_SET)!r} here): "
                     "choose another folder with runs=..."
                 )
+
+    def _holds_a_run(self) -> bool:
+        """Whether there is a configuration, and anything besides it: else it is but a plan."""
+        files = {file.name for file in self.path.glob("[!.]*")}
+        return "config.yaml" in files and len(files) > 1
 
     def describe(self) -> None:
         """Say on what machine and with what code the run is done, from the update it is at."""

@@ -31,6 +31,8 @@ def main() -> None:
         for folder in folders:
             folder.check_config()
         data.prepare(configs[0].data)
+        for folder in folders:
+            folder.plan()
     try:
         with interruptible():
             sweep(folders)

@@ -147,6 +147,17 @@ def test_unfinished_runs_are_named_and_not_used(write_run, state):
         cells(frames, "q1")
 
 
+def test_a_planned_run_that_never_started_is_known(write_run):
+    write_run("done")
+    planned = write_run("planned", seed=1)
+    for name in ("status.json", "metrics.jsonl", "stages.jsonl"):
+        (planned / name).unlink()
+    frames = read_runs(write_run.root)
+    assert frames.notes == ("planned: not used: never started.",)
+    assert frames.runs.loc["planned", ["state", "seed"]].tolist() == ["never started", 1]
+    assert frames.of("q1").partial == "1 of 2 runs"
+
+
 def test_missing_stage_logs_are_no_obstacle(write_run):
     (write_run() / "stages.jsonl").unlink()
     frames = read_runs(write_run.root)

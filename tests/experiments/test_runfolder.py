@@ -34,6 +34,15 @@ def test_the_same_run_may_come_back_from_elsewhere(folder):
         pass
 
 
+def test_a_plan_may_be_changed_until_it_is_run(folder):
+    folder.plan()
+    other(folder, seed=1).plan()
+    assert OmegaConf.load(folder.path / "config.yaml").seed == 1
+    folder.report("running", 0, 10)
+    folder.plan()
+    assert OmegaConf.load(folder.path / "config.yaml").seed == 1
+
+
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
@@ -45,7 +54,7 @@ def test_the_same_run_may_come_back_from_elsewhere(folder):
 )
 def test_another_configuration_is_refused(folder, changes, sentence):
     with folder.claimed():
-        pass
+        folder.report("running", 0, 10)
     with pytest.raises(ValueError, match=sentence), other(folder, **changes).claimed():
         pass
 
@@ -54,6 +63,7 @@ def test_another_configuration_is_refused(folder, changes, sentence):
 def test_a_damaged_configuration_is_refused(folder, text):
     folder.path.mkdir()
     (folder.path / "config.yaml").write_text(text)
+    folder.report("running", 0, 10)
     with pytest.raises(ValueError, match=r"config\.yaml cannot be read .* remove the folder"):
         folder.check_config()
 

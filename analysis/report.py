@@ -1,0 +1,107 @@
+"""What the runs of a folder are and what was made of them: python -m analysis.report RUNS
+
+Runs by experiment and state, every run that is not a result and why, and of the last
+`python -m paper_figures RUNS`: which figures and tables were made, of how many runs and seeds, and
+which were not, and why.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import pandas as pd
+from tabulate import tabulate
+
+from analysis.made import BROKEN, MADE, REFUSED, Item, read_made
+from analysis.runs import RESULTS, Frames, NoRuns, read_runs
+
+STATES = (
+    "completed",
+    "diverged",
+    "out-of-memory",
+    "failed",
+    "unfinished",
+    "never started",
+    "repeated",
+    "unreadable",
+)
+"""What may have become of a run, in the order of every table."""
+UNFINISHED = ("running", "preempted")
+"""States of status.json that are shown as "unfinished": a log cannot tell whether its process
+still lives, and either way the run's numbers are not yet to be had."""
+UNKNOWN = "unknown"
+"""Stands for the experiment of a run whose configuration cannot be read."""
+
+
+def by_state(runs: pd.DataFrame) -> pd.DataFrame:
+    """How many runs of each experiment (a row) are in each state (a column, if any run is)."""
+    states = runs["state"].where(~runs["state"].isin(UNFINISHED), "unfinished")
+    counts = pd.crosstab(runs["experiment"].fillna(UNKNOWN), states)
+    shown = [state for state in STATES if state in counts]
+    others = [state for state in counts if state not in STATES]
+    table = counts[shown + others]
+    table.insert(0, "runs", table.sum(axis=1))
+    return table.rename_axis(index="experiment", columns=None).reset_index()
+
+
+def not_results(runs: pd.DataFrame) -> pd.DataFrame:
+    """The runs whose numbers are not used: run, state, why."""
+    left_out = runs[~runs["state"].isin(RESULTS)]
+    return left_out[["state", "why"]].fillna("").rename_axis("run").reset_index()
+
+
+def outdated(items: Iterable[Item], frames: Frames) -> list[Item]:
+    """Items that were made from other runs than those that are a result now."""
+    return [
+        item
+        for item in items
+        if item.state == MADE
+        and item.experiments
+        and set(item.runs) != set(frames.of(*item.experiments).used.index)
+    ]
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Prints the report; returns the exit status, 2 if there are no runs."""
+    parser = argparse.ArgumentParser(
+        prog="python -m analysis.report",
+        description="Lists the runs of a folder by state, and what was made of them.",
+    )
+    parser.add_argument("runs", type=Path, help="folder of run folders, at any depth")
+    parser.add_argument("--figures", type=Path, help="where those are (default: RUNS/figures)")
+    args = parser.parse_args(argv)
+    try:
+        frames = read_runs(args.runs)
+    except NoRuns as error:
+        print(error, file=sys.stderr)
+        return 2
+    folder = args.figures or args.runs / "figures"
+
+    print(_grid(by_state(frames.runs)) if len(frames.runs) else "no runs, only simulations")
+    if len(left_out := not_results(frames.runs)):
+        print(f"\nNot used:\n\n{_grid(left_out)}")
+    if other := [note for note in frames.notes if ": not used: " not in note]:
+        print("\nAbout the runs:", *other, sep="\n  ")
+
+    items = read_made(folder)
+    if not items:
+        print(f"\nNothing is made of them in {folder} yet: python -m paper_figures {args.runs}")
+        return 0
+    for state, heading in ((MADE, "Made"), (REFUSED, "Not made"), (BROKEN, "Broken, a bug")):
+        lines = [(item.name, item.why or item.basis) for item in items.values()]
+        lines = [line for line in lines if items[line[0]].state == state]
+        if lines:
+            print(f"\n{heading}, in {folder}:\n\n{tabulate(lines, tablefmt='plain')}")
+    if old := outdated(items.values(), frames):
+        names = ", ".join(item.name for item in old)
+        print(f"\nMade from other runs than are there now: {names}; make them again.")
+    return 0
+
+
+def _grid(table: pd.DataFrame) -> str:
+    return tabulate(table, headers="keys", showindex=False, maxcolwidths=60, disable_numparse=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

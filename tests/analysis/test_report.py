@@ -1,0 +1,70 @@
+"""What `python -m analysis.report` says of runs and of what was made of them."""
+
+from analysis import read_runs
+from analysis.made import BROKEN, FILE, MADE, REFUSED, Item, as_json, read_made
+from analysis.report import by_state, main, outdated
+
+
+def test_runs_are_counted_by_experiment_and_state(write_run):
+    write_run("a", seed=0)
+    write_run("b", seed=0)  # a again
+    write_run("c", seed=1, losses=[4, float("nan")], state="failed", why="diverged")
+    write_run("d", seed=2, state="preempted")
+    write_run("e", seed=3, state="out-of-memory")
+    write_run("f", experiment="q2")
+    (write_run("g") / "config.yaml").write_text("[")
+    table = by_state(read_runs(write_run.root).runs).set_index("experiment")
+    assert list(table) == [
+        "runs",
+        "completed",
+        "diverged",
+        "out-of-memory",
+        "unfinished",
+        "repeated",
+        "unreadable",
+    ]
+    assert table.loc["q1"].tolist() == [5, 1, 1, 1, 1, 1, 0]
+    assert table.loc["q2"].tolist() == [1, 1, 0, 0, 0, 0, 0]
+    assert table.loc["unknown"].tolist() == [1, 0, 0, 0, 0, 0, 1]
+
+
+def test_the_report_says_what_is_and_what_is_not(write_run, capsys):
+    write_run("good")
+    write_run("bad", seed=1, state="failed", why="the disk is full")
+    assert main([str(write_run.root)]) == 0
+    said = capsys.readouterr().out
+    assert "the disk is full" in said
+    assert "Nothing is made of them" in said
+
+    items = [
+        Item("loss", "Loss", ("q1",), MADE, runs=("good",), known=2, seeds=1),
+        Item("time", "Time", ("q2",), REFUSED, "no run of experiment q2 is completed"),
+        Item("drift", "Drift", ("q1",), BROKEN, "KeyError: 'drift'"),
+    ]
+    (write_run.root / "figures").mkdir()
+    record = as_json({item.name: item for item in items})
+    (write_run.root / "figures" / FILE).write_text(record)
+    assert read_made(write_run.root / "figures") == {item.name: item for item in items}
+    main([str(write_run.root)])
+    said = capsys.readouterr().out
+    assert "loss  1 of 2 runs, 1 seed\n" in said
+    assert "time  no run of experiment q2 is completed" in said
+    assert "KeyError: 'drift'" in said
+    assert "other runs" not in said
+
+    write_run("new", seed=2)
+    assert [it.name for it in outdated(items, read_runs(write_run.root))] == ["loss"]
+    main([str(write_run.root)])
+    assert "Made from other runs than are there now: loss; make" in capsys.readouterr().out
+
+
+def test_a_damaged_record_is_none(tmp_path):
+    for text in ("{", "[]", '{"loss": {"name": "loss"}}', '{"loss": 3}'):
+        (tmp_path / FILE).write_text(text)
+        assert read_made(tmp_path) == {}
+
+
+def test_no_runs_is_one_sentence_and_status_2(tmp_path, capsys):
+    assert main([str(tmp_path)]) == 2
+    said = capsys.readouterr()
+    assert (said.out, said.err.count("\n")) == ("", 1)
