@@ -11,8 +11,8 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from paci import checkpoint
-from paci.actions import BACKWARD, FORWARD, Action
+from paci import checkpoint, evaluation
+from paci.actions import Action
 from paci.bulletin import Bulletin
 from paci.clock import Step, play, whole_windows
 from paci.cost import Cost, Durations
@@ -20,11 +20,12 @@ from paci.emulated import Emulated, EmulatedDevice, EmulatedStage, emulated_loss
 from paci.engine import Engine
 from paci.failure import RankFailed, first_failure, post_failure
 from paci.handshake import Refused, agree_settings, agree_shapes, clock_offset
-from paci.local import Batch, Segment, Update
+from paci.links import Links, Specs
 from paci.schedules import Recorded, Schedule, build
+from paci.schedules.rule import positive
+from paci.segment import Batch, Books, Segment, Update, segment_of
 from paci.stage import Loss, MakeOptimizer, Stage
-from paci.timeline import Timeline
-from paci.transport import LinkLost, Receiver, Sender, Spec, talking_to
+from paci.transport import LinkLost, Receiver, Spec, talking_to
 
 ORDERS = ("dynamic", "static")
 
@@ -92,9 +93,8 @@ class DistributedPipeline:
         self._segment = 0
         self._engine: Engine | None = None
 
-        everyone, device = list(range(ranks)), self.stages[0].device
-        self._control = dist.new_group(everyone, backend="gloo")
-        self._groups = _groups(total, len(modules), "nccl" if device.type == "cuda" else "gloo")
+        self._control = dist.new_group(list(range(ranks)), backend="gloo")
+        self._links = Links(self._owner, self.rank, self.stages)
         self._inbox: SimpleQueue = SimpleQueue()
         DistributedPipeline._made += 1
         store = dist.distributed_c10d._get_default_store()
@@ -125,20 +125,22 @@ class DistributedPipeline:
         within seconds when any rank has failed.
         """
         batches = batches if isinstance(batches, Sequence) else list(batches)
-        count, a = len(batches), self.accumulation
-        whole_windows(count, a)
+        count = len(batches)
         with self._failures():
             agree_settings(self.gather, microbatches=count, first_microbatch=self.microbatch)
+        whole_windows(count, self.accumulation)
+        with self._failures():
             specs = self._agree_shapes(batches)
             for stage in self.stages:
                 stage.ledger.clear()
                 stage.saved.clear()
-            if self._on_cuda:
+            if self.stages[0].device.type == "cuda":
                 torch.cuda.reset_peak_memory_stats(self.stages[0].device)
             if self.emulate:
                 self._emulate(count, specs)
             self._segment += 1
-            senders, receivers = self._links(specs, count)
+            senders = self._links.senders(specs)
+            receivers = self._links.receivers(specs, count, self._inbox)
             started = time.monotonic()
 
             def on_window(losses: list[torch.Tensor], rate: float) -> None:
@@ -155,10 +157,16 @@ class DistributedPipeline:
             return self._finish(count, started, senders, receivers)
 
     def evaluate(self, batches: Iterable[Batch]) -> float:
-        """Mean loss over `batches` in evaluation mode, at every rank; leaves no trace."""
+        """Mean loss over `batches` in evaluation mode, at every rank; leaves no trace. Raises
+        ValueError, at every rank, if there are none or they do not fit the stages."""
         batches = batches if isinstance(batches, Sequence) else list(batches)
         with self._failures():
-            return self._evaluate(batches)
+            agree_settings(self.gather, microbatches=len(batches))
+        positive("micro-batches to evaluate", len(batches))
+        with self._failures():
+            losses = evaluation.evaluate(self._links, self._agree_shapes(batches), batches)
+            loss = torch.stack(losses).mean().item() if losses else None
+            return self.gather(loss)[self._owner[-1]]
 
     def interrupt(self) -> None:
         """Ask all ranks to end the segment in training (or the next) after the window that has
@@ -198,12 +206,8 @@ class DistributedPipeline:
         if self.rank == 0:
             self._board.end()
         self._board.join()
-        for group in (*dict.fromkeys(self._groups.values()), self._control):
-            dist.destroy_process_group(group)
-
-    @property
-    def _on_cuda(self) -> bool:
-        return self.stages[0].device.type == "cuda"
+        self._links.close()
+        dist.destroy_process_group(self._control)
 
     def _rule(self, count: int) -> Schedule:
         if self.order == "dynamic":
@@ -215,38 +219,10 @@ class DistributedPipeline:
             orders[rank].append(Action(stage, kind, microbatch))
         return Recorded(orders, self.accumulation)
 
-    def _agree_shapes(self, batches: Sequence[Batch]) -> dict[int, Spec]:
+    def _agree_shapes(self, batches: Sequence[Batch]) -> Specs:
         return agree_shapes(self.stages, self._owner, batches[0], self.gather, self._control)
 
-    def _links(self, specs: dict[int, Spec], count: int) -> tuple[dict, list[Receiver]]:
-        """Senders by (receiving stage, kind), and receivers, for `count` messages each."""
-        senders, receivers = {}, []
-        for stage in self.stages:
-            for kind, source, to in (
-                (FORWARD, stage.index - 1, stage.index + 1),
-                (BACKWARD, stage.index + 1, stage.index - 1),
-            ):
-                if self._is_elsewhere(to):
-                    spec, group = specs[max(to, stage.index)], self._groups[to, kind]
-                    senders[to, kind] = Sender(group, self._owner[to], to, spec)
-                if self._is_elsewhere(source):
-                    spec = specs[max(source, stage.index)]
-                    receivers.append(
-                        Receiver(
-                            self._groups[stage.index, kind], self._owner[source], source,
-                            stage.index, spec, count, self._arrived(stage.index, kind),
-                        )
-                    )  # fmt: skip
-        return senders, receivers
-
-    def _arrived(self, stage: int, kind: str) -> Callable:
-        put = self._inbox.put
-        return lambda item: put(item if isinstance(item, LinkLost) else (stage, kind, item))
-
-    def _is_elsewhere(self, stage: int) -> bool:
-        return 0 <= stage < len(self._owner) and self._owner[stage] != self.rank
-
-    def _emulate(self, count: int, specs: dict[int, Spec]) -> None:
+    def _emulate(self, count: int, specs: Specs) -> None:
         total = len(self._owner)
         durations = Durations(self.emulate, total, count, self.seed, self.microbatch)
         for stage in self.stages:
@@ -259,21 +235,8 @@ class DistributedPipeline:
         self, count: int, started: float, senders: dict, receivers: list[Receiver]
     ) -> Segment | None:
         """The segment is done here; wait for all ranks, and tell the one that reports."""
-        engine = self._engine
-        steps = [(*s[:4], s[4] + self._offset, s[5] + self._offset, s[6]) for s in engine.steps]
-        ledgers = [stage.ledger for stage in self.stages]
-        books = {
-            "started": started + self._offset,
-            "ended": steps[-1][5],
-            "interrupted": self.interrupted,
-            "waiting": dict(engine.waiting),
-            "allocated": _peak_allocated(self.stages[0].device),
-            "stages": [
-                (s.index, g.drift, g.staleness, g.movements, g.peak_in_flight, s.saved.peak)
-                for s, g in zip(self.stages, ledgers, strict=True)
-            ],
-        }
-        all_books = self.gather(books)
+        engine, offset = self._engine, self._offset
+        ranks = self.gather(Books.of(engine, started, offset, self.interrupted))
         for receiver in receivers:
             receiver.expected = engine.count
         self.gather(None)  # now all receivers know where it ends
@@ -281,59 +244,21 @@ class DistributedPipeline:
             sender.finish(count - engine.count)
         for receiver in receivers:
             receiver.join()
-        all_steps = [None] * len(all_books) if self.reports else None
-        with talking_to(None):
-            dist.gather_object(steps, all_steps, self._owner[-1], group=self._control)
 
-        origin = min(b["started"] for b in all_books)
+        origin = min(books.started for books in ranks)
         self.microbatch += engine.count
-        self.seconds += max(b["ended"] for b in all_books) - origin
-        self.interrupted = any(b["interrupted"] for b in all_books)
+        self.seconds += max(books.ended for books in ranks) - origin
+        self.interrupted = any(books.interrupted for books in ranks)
+        shift = offset - origin
+        own = [(*step[:4], step[4] + shift, step[5] + shift, step[6]) for step in engine.steps]
+        steps = [None] * len(ranks) if self.reports else None
+        with talking_to(None):
+            dist.gather_object(own, steps, self._owner[-1], group=self._control)
         if not self.reports:
             return None
-        rows = [
-            Step(*s[:4], s[4] - origin, s[5] - origin, s[6]) for steps in all_steps for s in steps
-        ]
-        stages = sorted((s for b in all_books for s in b["stages"]), key=lambda s: s[0])
-        _, drift, staleness, movements, peak_in_flight, peak_held = zip(*stages, strict=True)
-        return Segment(
-            losses=torch.stack(engine.losses).tolist(),
-            drift=list(drift),
-            staleness=list(staleness),
-            movements=list(movements),
-            peak_in_flight=list(peak_in_flight),
-            peak_held=list(peak_held),
-            timeline=Timeline(rows, len(all_books), self.accumulation),
-            waiting=[b["waiting"] for b in all_books],
-            allocated=[b["allocated"] for b in all_books] if self._on_cuda else None,
-            interrupted=self.interrupted,
-        )
-
-    def _evaluate(self, batches: Sequence[Batch]) -> float:
-        agree_settings(self.gather, microbatches=len(batches))
-        specs = self._agree_shapes(batches)
-        groups, losses, senders = self._groups, [], {}
-        for stage in self.stages:
-            if self._is_elsewhere(stage.index + 1):
-                to = stage.index + 1
-                senders[to] = Sender(groups[to, FORWARD], self._owner[to], to, specs[to])
-        for input, target in batches:
-            for stage in self.stages:
-                if self._is_elsewhere(stage.index - 1):
-                    spec = specs[stage.index]
-                    input = torch.empty(spec.shape, dtype=spec.dtype, device=spec.device)
-                    source, group = self._owner[stage.index - 1], groups[stage.index, FORWARD]
-                    with talking_to(source):
-                        dist.recv(input, source, group, tag=stage.index)
-                input = stage.evaluate(input, target)
-                if stage.is_last:
-                    losses.append(input)
-                elif stage.index + 1 in senders:
-                    senders[stage.index + 1].send(input)
-        for sender in senders.values():
-            sender.finish(0)
-        loss = torch.stack(losses).mean().item() if losses else None
-        return self.gather(loss)[self._owner[-1]]
+        rows = [Step._make(step) for of_rank in steps for step in of_rank]
+        losses = torch.stack(engine.losses).tolist()
+        return segment_of(ranks, rows, losses, self.accumulation)
 
     def _on_notice(self, notice: dict | None) -> None:
         """What the board says, read while training."""
@@ -363,20 +288,3 @@ class DistributedPipeline:
             error.at = self._engine.now if self._engine else (None, None)
             post_failure(self._board, self.rank, *error.at, f"{type(error).__name__}: {error}")
             raise
-
-
-def _peak_allocated(device: torch.device) -> int | None:
-    """Bytes."""
-    return torch.cuda.max_memory_allocated(device) if device.type == "cuda" else None
-
-
-def _groups(stages: int, per_rank: int, backend: str) -> dict[tuple[int, str], dist.ProcessGroup]:
-    """The process group of every link, by (receiving stage, kind): one for activations, one for
-    gradients. NCCL knows no tags and delivers in the order of posting, so where two links can
-    join the same two ranks each has a group of its own."""
-    links = [(to, FORWARD) for to in range(1, stages)] + [(to, BACKWARD) for to in range(stages)]
-    everyone = list(range(dist.get_world_size()))
-    if backend == "gloo" or per_rank == 1:
-        of = {kind: dist.new_group(everyone, backend=backend) for kind in (FORWARD, BACKWARD)}
-        return {(to, kind): of[kind] for to, kind in links}
-    return {link: dist.new_group(everyone, backend=backend) for link in links}

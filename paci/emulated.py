@@ -21,6 +21,10 @@ class EmulatedDevice:
     device would have been on time, so what was overslept is taken off the next wait."""
 
     def __init__(self):
+        self.begin()
+
+    def begin(self) -> None:
+        """Nothing is owed from before."""
         self._overslept = 0.0
 
     def work(self, seconds: float) -> None:
@@ -42,6 +46,7 @@ class Emulated(nn.Module):
 
     def begin(self, durations: Durations, output: torch.Tensor, first: int = 0) -> None:
         self.durations, self.output, self.first, self.microbatch = durations, output, first, 0
+        self.device.begin()
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         if not self.training:

@@ -17,6 +17,8 @@ from typing import NamedTuple
 
 import torch
 
+from paci.schedules.rule import not_negative
+
 
 class Seen(NamedTuple):
     """The weights that an action sees: a version, and what it holds (while the action lasts)."""
@@ -54,7 +56,7 @@ class Ledger:
         self.version = 0
         self.parameters = list(parameters)
         self.accumulation = accumulation
-        self.measured_microbatches = measure_every * accumulation
+        self.measured_microbatches = not_negative("measure_every", measure_every) * accumulation
         self.clear()
         self._version_at_forward: dict[int, int] = {}
         self._weights_at_forward: dict[int, torch.Tensor] = {}

@@ -1,10 +1,8 @@
 """The exact optimisation dynamics of an N-stage pipeline, in one process."""
 
-from collections import Counter, defaultdict, deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 import torch
 from torch import nn
@@ -13,62 +11,12 @@ from paci import checkpoint
 from paci.actions import BACKWARD, FORWARD, WEIGHT_GRADIENT
 from paci.clock import Step, play, whole_windows
 from paci.cost import Cost, Durations
-from paci.ledger import Movement
-from paci.memory import Held
 from paci.schedules import Schedule, build
+from paci.schedules.rule import positive
+from paci.segment import Batch, Segment, Update
 from paci.stage import LearningRate, Loss, MakeOptimizer, Stage
 from paci.timeline import Timeline
 from paci.weights import Policy
-
-Batch = tuple[torch.Tensor, torch.Tensor]
-
-
-@dataclass(frozen=True)
-class Segment:
-    """What one `train` did, from a filled to a drained pipeline; lists of lists are per stage.
-
-    losses           of each micro-batch, in their order, not scaled
-    drift            histogram {updates between forward and backward: micro-batches}
-    staleness        histogram {updates between forward and the update that uses it: micro-batches}
-    movements        samples of how far the weights moved between forward and backward
-    peak_in_flight   micro-batches
-    peak_held        most bytes held beside the parameters: activations, parameter copies,
-                     gradients, optimizer state
-    timeline         every action, on the executor's clock
-    waiting          seconds that each rank waited, by cause: an "input", a "gradient", or
-                     "backpressure", an input that the schedule does not admit yet (wall clock only)
-    allocated        most bytes of each rank's device that its allocator had given out (CUDA only,
-                     and only where every rank has a process of its own)
-    interrupted      whether it ended early, after a whole window, because it was asked to
-    """
-
-    losses: list[float]
-    drift: list[Counter[int]]
-    staleness: list[Counter[int]]
-    movements: list[list[Movement]]
-    peak_in_flight: list[int]
-    peak_held: list[Held]
-    timeline: Timeline
-    waiting: list[dict[str, float]] | None = None
-    allocated: list[int] | None = None
-    interrupted: bool = False
-
-    @property
-    def seconds(self) -> float:
-        """On the executor's clock: simulated, what the pipeline would have taken at the given
-        cost; or the wall's."""
-        return self.timeline.makespan
-
-
-class Update(NamedTuple):
-    """One update of all stages: its number from 1, the mean loss of its window, the learning rate
-    it was made with (the highest, if stages differ), and when the last stage to make it had made
-    it, on the simulated clock."""
-
-    number: int
-    loss: float
-    learning_rate: float
-    seconds: float
 
 
 class LocalPipeline:
@@ -204,7 +152,10 @@ class LocalPipeline:
         )
 
     def evaluate(self, batches: Iterable[Batch]) -> float:
-        """Mean loss over `batches` in evaluation mode; leaves no trace in weights or draws."""
+        """Mean loss over `batches` in evaluation mode; leaves no trace in weights or draws. Raises
+        ValueError if there are none."""
+        batches = batches if isinstance(batches, Sequence) else list(batches)
+        positive("micro-batches to evaluate", len(batches))
         losses = [self._evaluate(*batch) for batch in batches]
         return torch.stack(losses).mean().item()
 

@@ -130,14 +130,14 @@ def test_books(ranks, configuration):
 @fleets
 @pytest.mark.parametrize("schedule", EMULATED)
 def test_emulated_stages_take_their_time(ranks, schedule):
-    """No less, and about as long as simulated; who else is at the machine makes it longer."""
+    """No less than simulated; how much longer, whoever else is at the machine decides."""
     by_rank = [r[EMULATED.index(schedule)] for r in results(ranks)["emulated"]]
     (segment,) = filter(None, by_rank)
     stages = fleet.stages_of(schedule, ranks)
     expected = simulate(schedule, stages, 8, 4, cost=COST)
-    assert 0.95 * expected.makespan < segment.seconds < 3 * expected.makespan
-    busy = [sum(r.end - r.start for r in segment.timeline.rows if r.stage == i) for i in (0, 1)]
-    assert 0.095 * 0.95 < min(busy) < 0.2
+    assert 0.95 * expected.makespan < segment.seconds < 10 * expected.makespan
+    for ours, simulated in zip(segment.timeline.busy, expected.timeline.busy, strict=True):
+        assert ours > 0.95 * simulated
 
 
 @fleets

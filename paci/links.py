@@ -1,0 +1,79 @@
+"""The links of one rank: which of its stages send to, and receive from, those of other ranks.
+
+rank 0: stage 0 ── F ──▶ rank 1: stage 1 ── F ──▶ ...
+                ◀── B ──                 ◀── B ──
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from queue import SimpleQueue
+
+import torch
+import torch.distributed as dist
+
+from paci.actions import BACKWARD, FORWARD
+from paci.stage import Stage
+from paci.transport import LinkLost, Receiver, Sender, Spec
+
+Specs = dict[int, Spec]
+"""{stage: what enters it}; gradients look like the activations that they belong to."""
+
+
+class Links:
+    """Those of the rank that holds `stages`, where stage i is at rank `owner[i]`. Every rank makes
+    one, for it makes the process groups."""
+
+    def __init__(self, owner: Sequence[int], rank: int, stages: Sequence[Stage]):
+        self.owner, self.rank, self.stages = owner, rank, stages
+        backend = "nccl" if stages[0].device.type == "cuda" else "gloo"
+        self.groups = _groups(len(owner), len(stages), backend)
+
+    def senders(self, specs: Specs, kinds: str = FORWARD + BACKWARD) -> dict:
+        """{(receiving stage, kind): the sending end}."""
+        senders = {}
+        for stage in self.stages:
+            for kind, to in ((FORWARD, stage.index + 1), (BACKWARD, stage.index - 1)):
+                if kind in kinds and self.is_elsewhere(to):
+                    spec = specs[max(to, stage.index)]
+                    senders[to, kind] = Sender(self.groups[to, kind], self.owner[to], to, spec)
+        return senders
+
+    def receivers(self, specs: Specs, count: int, inbox: SimpleQueue) -> list[Receiver]:
+        """The receiving ends, of `count` messages each, which go to `inbox` with their stage and
+        kind."""
+        receivers = []
+        for stage in self.stages:
+            for kind, source in ((FORWARD, stage.index - 1), (BACKWARD, stage.index + 1)):
+                if self.is_elsewhere(source):
+                    receivers.append(
+                        Receiver(
+                            self.groups[stage.index, kind], self.owner[source], source,
+                            stage.index, specs[max(source, stage.index)], count,
+                            partial(_put, inbox, stage.index, kind),
+                        )
+                    )  # fmt: skip
+        return receivers
+
+    def is_elsewhere(self, stage: int) -> bool:
+        """Whether there is such a stage, and it is at another rank."""
+        return 0 <= stage < len(self.owner) and self.owner[stage] != self.rank
+
+    def close(self) -> None:
+        for group in dict.fromkeys(self.groups.values()):
+            dist.destroy_process_group(group)
+
+
+def _put(inbox: SimpleQueue, stage: int, kind: str, item: torch.Tensor | LinkLost) -> None:
+    inbox.put(item if isinstance(item, LinkLost) else (stage, kind, item))
+
+
+def _groups(stages: int, per_rank: int, backend: str) -> dict[tuple[int, str], dist.ProcessGroup]:
+    """The process group of every link, by (receiving stage, kind): one for activations, one for
+    gradients. NCCL knows no tags and delivers in the order of posting, so where two links can
+    join the same two ranks each has a group of its own."""
+    links = [(to, FORWARD) for to in range(1, stages)] + [(to, BACKWARD) for to in range(stages)]
+    everyone = list(range(dist.get_world_size()))
+    if backend == "gloo" or per_rank == 1:
+        of = {kind: dist.new_group(everyone, backend=backend) for kind in (FORWARD, BACKWARD)}
+        return {(to, kind): of[kind] for to, kind in links}
+    return {link: dist.new_group(everyone, backend=backend) for link in links}
