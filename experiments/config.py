@@ -85,8 +85,11 @@ def check(config: DictConfig) -> None:
         raise ValueError(
             f"executor.threads must be at most four per core, not {config.executor.threads}"
         )
-    if not isinstance(config.retry, bool):
-        raise ValueError(f"retry must be true or false, not {config.retry!r}")
+    for key in ("retry", "dry_run"):
+        if not isinstance(config[key], bool):
+            raise ValueError(f"{key} must be true or false, not {config[key]!r}")
+    if config.cluster.name == "slurm":
+        _check_slurm(config.cluster)
     if not re.fullmatch(r"[\w.-]+", str(config.method.name)):
         raise ValueError(
             f"method.name must be letters, digits, dots and dashes, not {config.method.name!r}"
@@ -150,6 +153,21 @@ def check(config: DictConfig) -> None:
         )
 
 
+def _check_slurm(cluster: DictConfig) -> None:
+    for key in ("time", "warning", "requeues"):
+        if not _whole(cluster[key], 0):
+            raise ValueError(
+                f"cluster.{key} must be a whole number of at least 0, not {cluster[key]!r}"
+            )
+    if not isinstance(cluster.setup, ListConfig):
+        raise ValueError(f"cluster.setup must be a list of shell lines, not {cluster.setup!r}")
+    if not isinstance(cluster.sbatch, DictConfig):
+        raise ValueError(
+            f"cluster.sbatch must be sbatch's parameters, like {{exclude: node7}}, "
+            f"not {cluster.sbatch!r}"
+        )
+
+
 _WHOLE_NUMBERS = {
     "seed": 0,
     "stages": 1,
@@ -166,13 +184,19 @@ _WHOLE_NUMBERS = {
     "method.slack": 0,
     "executor.threads": 1,
 }
-_OPTIONAL_WHOLE_NUMBERS = {"validation_sequences": 1, "cluster.parallel": 1}
+_OPTIONAL_WHOLE_NUMBERS = {
+    "validation_sequences": 1,
+    "cluster.parallel": 1,
+    "cluster.nodes": 1,
+    "cluster.gpus_per_node": 1,
+    "cluster.cpus_per_task": 1,
+}
 _FRACTIONS = ["optimizer.warmup", "optimizer.final", "optimizer.anneal", "model.dropout"]
 _NOT_NEGATIVE = ["optimizer.weight_decay", "model.initialisation"]
 _POSITIVE = ["optimizer.lr", "optimizer.reference_batch", "optimizer.eps"]
 _CHOICES = {
     "task": ("training", "throughput"),
-    "cluster.name": ("local", "inline"),
+    "cluster.name": ("local", "inline", "slurm"),
     "executor.name": ("local", "distributed", "emulated"),
     "executor.device": ("cpu", "cuda"),
     "executor.precision": ("float32", "bfloat16-autocast"),

@@ -18,7 +18,7 @@ def describe_environment() -> dict:
         "cores": os.cpu_count(),
         "python": platform.python_version(),
         "packages": {name: version(name) for name in PACKAGES},
-        "commit": _commit(),
+        "commit": commit(),
     }
 
 
@@ -31,7 +31,10 @@ def _processor() -> str:
     return models[0] if models else platform.processor()
 
 
-def _commit() -> str | None:
+def commit() -> str | None:
+    """Of this code, marked "-dirty" if files differ from it; None if that is not known."""
+    if (ROOT / "COMMIT").exists():  # a copy of the code: git would tell of the folder around it
+        return (ROOT / "COMMIT").read_text()
     try:
         found = subprocess.run(
             ["git", "describe", "--always", "--dirty", "--abbrev=40"],

@@ -1,6 +1,7 @@
 """The folder of one run: everything the analysis will ever know of it.
 
     config.yaml        the resolved configuration
+    code.diff          of a submitted run: what its code has beyond a commit
     environment.json   machine, versions, commit; a list, one of each start
     metrics.jsonl      a line per update and per evaluation
     stages.jsonl       a line per stage and segment: drift, memory, busy time
@@ -23,13 +24,14 @@ from omegaconf import DictConfig, OmegaConf
 
 from experiments.config import flat
 from experiments.environment import describe_environment
-from paci import checkpoint
 
 ELSEWHERE = (
-    *("runs", "cluster", "retry", "grid"),
+    *("runs", "cluster", "retry", "dry_run", "grid"),
     *("seeds", "batches", "accumulations", "counts", "sizes"),
 )
 """Keys that say where and beside what a run happens, not what it computes."""
+RESULTS = ("completed", "failed", "out-of-memory")
+"""States that are not gone on from; the others are."""
 _NOT_SET = "not set"
 
 
@@ -54,11 +56,28 @@ class RunFolder:
         self.check_config()
         self.path.mkdir(parents=True, exist_ok=True)
         try:
-            with FileLock(self.path / ".lock", timeout=0):
+            with FileLock(self.path / ".lock", timeout=1):  # `held` looks for a moment
                 self.plan()
                 yield
         except Timeout:
             raise InUse(f"{self.path} is held by another process that runs it") from None
+
+    @property
+    def finished(self) -> bool:
+        """Whether nothing is left to do; with `retry`, only if the run is completed."""
+        return self.status().get("state") in (RESULTS if not self.config.retry else ["completed"])
+
+    @property
+    def held(self) -> bool:
+        """Whether a process is at the run, as far as locks tell here."""
+        lock = self.path / ".lock"
+        if not lock.exists():
+            return False
+        try:
+            with FileLock(lock, timeout=0):
+                return False
+        except Timeout:
+            return True
 
     def plan(self) -> None:
         """Say what is to be run here, unless a run has started: whoever reads the folder then
@@ -118,6 +137,8 @@ class RunFolder:
 
     def interrupted(self) -> str:
         """Why a run was preempted, and what is not lost."""
+        from paci import checkpoint  # not above: it loads torch, which few who look here need
+
         done = checkpoint.taken_at(self.checkpoints) // self.config.method.accumulation
         return f"interrupted: goes on from update {done}"
 

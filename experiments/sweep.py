@@ -1,10 +1,15 @@
 """Run an experiment's grid: python -m experiments.sweep experiment=q1 [scale=laptop] [runs=DIR] ...
 
 Each run is a folder of its own. Finished ones are skipped, interrupted ones go on, failed ones
-are tried again with retry=true. Whatever else is set holds for every run of the grid.
+are tried again with retry=true. Whatever else is set holds for every run of the grid. With
+dry_run=true the command says what it would do, and does nothing.
+
+On this machine (cluster=local, inline) it waits for the runs; with cluster=slurm it submits them
+and ends: `python -m experiments.status RUNS` tells what becomes of them.
 """
 
 import json
+import sys
 import traceback
 from pathlib import Path
 
@@ -13,15 +18,12 @@ from submitit import Job
 from submitit.core.utils import UncompletedJobError
 from tqdm import tqdm
 
-from experiments import data
+from experiments import data, submission
 from experiments.cli import arguments, interruptible, user_errors
 from experiments.config import run_name, updates
 from experiments.dispatch import dispatch
 from experiments.grid import grid
 from experiments.runfolder import InUse, RunFolder
-
-RESULTS = ("completed", "failed", "out-of-memory")
-"""States that are not gone on from; the others are."""
 
 
 def main() -> None:
@@ -30,6 +32,10 @@ def main() -> None:
         folders = [RunFolder(Path(c.runs) / run_name(c), c) for c in configs]
         for folder in folders:
             folder.check_config()
+        if configs[0].cluster.name == "slurm":
+            return submit(folders)
+        if configs[0].dry_run:
+            return preview(folders)
         data.prepare(configs[0].data)
         for folder in folders:
             folder.plan()
@@ -42,14 +48,32 @@ def main() -> None:
     raise SystemExit(0 if all(has_result(folder) for folder in folders) else 1)
 
 
+def submit(folders: list[RunFolder]) -> None:
+    """Leave to SLURM what is to be done, with a line for each run and what to do next. Raises
+    ValueError for what its jobs would stumble over: they wait for hours, and we cannot mend it."""
+    config = folders[0].config
+    data.load(config.data, verify=False)
+    if config.dry_run:
+        return submission.preview(folders)
+    count = submission.submit_missing(folders, run)
+    print(
+        f"\n{count} jobs submitted, which need neither this command nor this terminal:\n"
+        f"    python -m experiments.status {config.runs}            what becomes of them\n"
+        f"    python -m experiments.status {config.runs} --cancel   ends them\n"
+        "The same command again submits what has been lost, and nothing twice."
+    )
+
+
+def preview(folders: list[RunFolder]) -> None:
+    for folder in folders:
+        state = folder.status().get("state", "not started")
+        print(f"{folder.path.name:<28} {state}{'' if folder.finished else ': would be run'}")
+
+
 def sweep(folders: list[RunFolder]) -> None:
     """Do what is to be done, with a bar over all updates and a line for each run as it ends."""
     config = folders[0].config
-    todo = {
-        str(folder.path): folder
-        for folder in folders
-        if folder.status().get("state") not in (RESULTS if not config.retry else ["completed"])
-    }
+    todo = {str(folder.path): folder for folder in folders if not folder.finished}
     with tqdm(total=sum(updates(f.config) for f in folders), unit="update", disable=None) as bar:
         for folder in folders:
             if str(folder.path) not in todo:
@@ -68,14 +92,24 @@ def sweep(folders: list[RunFolder]) -> None:
 
 
 def run(config: dict) -> dict:
-    """One run of the grid, in its own process: its status. Whatever goes wrong is in there."""
+    """One run of the grid, in its own process, or one rank of it: its status. Whatever goes wrong
+    is in there."""
     # Not above: they load transformers, which the sweep itself never needs.
+    from experiments.rank import join, started_by
     from experiments.run import Run
     from experiments.train import train
 
     try:
-        status = train(Run(DictConfig(config)))
+        run = Run(DictConfig(config))
+    except ValueError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return {"state": "failed", "why": str(error)}
+    try:
+        if started_by():
+            join(run.config)
+        status = train(run)
     except InUse as error:
+        print(f"error: {error}", file=sys.stderr)
         return {"state": "in use", "why": str(error)}
     except Exception as error:
         traceback.print_exc()

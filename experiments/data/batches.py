@@ -18,7 +18,6 @@ import functools
 from collections.abc import Sequence
 
 import numpy as np
-import torch
 
 # The target of a block's last position lies in another block; cross-entropy skips this value.
 IGNORED = -100
@@ -59,6 +58,8 @@ class Batches(Sequence):
             raise IndexError(f"micro-batch {index} of {self.count}")
         start = (self.first + index % self.count) * self.size
         rows = np.stack([self._sequence(start + row) for row in range(self.size)])
+        import torch  # not above: whoever prepares data, or submits runs, needs no batch
+
         inputs = torch.from_numpy(rows.astype(np.int64))
         targets = torch.full_like(inputs, IGNORED)
         targets[:, :-1] = inputs[:, 1:]

@@ -50,6 +50,7 @@ SchedulerParameters=batch_sched_delay=0,sched_interval=1,bf_interval=5
 JobAcctGatherType=jobacct_gather/none
 AccountingStorageType=accounting_storage/none
 MpiDefault=none
+EnforcePartLimits=ALL
 ReturnToService=2
 KillWait=5
 SlurmdParameters=config_overrides

@@ -1,4 +1,4 @@
-"""Where runs happen: one interface over submitit's executors.
+"""Runs on this machine.
 
 cluster=inline   one after the other, in this process (submitit's debug executor)
 cluster=local    as many at a time as fit, each in a process of its own

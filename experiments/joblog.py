@@ -1,0 +1,35 @@
+"""Why did a job end? SLURM and submitit say so in its log, which needs no accounting to be read."""
+
+import re
+from pathlib import Path
+
+START = "Starting with JobEnvironment"  # submitit's first words; a log holds every start of a job
+TAIL = 1 << 16  # bytes, and more than enough for a start's end
+
+ENDS = (
+    (r"timed-out too many times", "timed out", "as often as cluster.requeues allows"),
+    (r"CANCELLED AT .* DUE TO TIME LIMIT", "timed out", "its time was over before it was saved"),
+    (r"CANCELLED AT .* DUE TO PREEMPTION", "preempted", ""),
+    (r"CANCELLED AT .* DUE TO NODE FAILURE", "died", "its node failed"),
+    (r"oom.kill|Out Of Memory", "out-of-memory", "of the node, not of a GPU"),
+    (r"CANCELLED AT \S+ \*\*\*", "cancelled", ""),
+)
+"""(what SLURM writes, the state that it means, why)"""
+
+
+def last_words(log: Path) -> tuple[str, str]:
+    """The state that a job's last start ended in, and why; "died" if the log does not say."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, log.stat().st_size - TAIL))
+            text = file.read().decode(errors="replace").rpartition(START)[2]
+    except OSError:
+        return "not started", "its job left the queue without a log"
+    for pattern, state, why in ENDS:
+        if re.search(pattern, text):
+            return state, why
+    refused = re.findall(r"^error: (.+)$", text, re.MULTILINE)
+    if refused:
+        return "refused", refused[-1]
+    ended = re.findall(r"^srun: error: \S+: (tasks? [\d,-]+: .+)$", text, re.MULTILINE)
+    return "died", ended[0] if ended else "its job is gone"

@@ -1,0 +1,77 @@
+"""The code of a sweep as it was when it was submitted, for its jobs to import: what changes in
+the checkout after that changes nothing for them.
+
+    RUNS/.code/<digest>/     conf/ experiments/ paci/   copies of what jobs read
+                             COMMIT                     what `environment.json` shall say
+                             changes.diff               against that commit
+"""
+
+import hashlib
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+from experiments.environment import ROOT, commit
+from experiments.runfolder import replace
+
+PARTS = ("conf/**/*.yaml", "experiments/**/*.py", "paci/**/*.py")
+
+
+class Snapshot(NamedTuple):
+    """A copy of the code in `path`, or what would be there; `commit` is marked if files differ
+    from it, `changes` says how."""
+
+    path: Path
+    commit: str
+    changes: str
+
+    def describe(self, folder: Path) -> None:
+        """Say in a run's folder with what code it was submitted."""
+        text = f"# commit {self.commit}\n# code {self.path.name}\n{self.changes}"
+        replace(folder / "code.diff", text)
+
+
+def look(runs: Path) -> Snapshot:
+    """The snapshot that `take` would take now."""
+    here = commit() or "unknown"
+    digest = hashlib.sha256(here.encode())
+    for file in _files():
+        digest.update(f"\n{file}\n".encode())
+        digest.update((ROOT / file).read_bytes())
+    return Snapshot(runs / ".code" / digest.hexdigest()[:12], here, _changes())
+
+
+def take(runs: Path) -> Snapshot:
+    """Copy the code below `runs`, unless it is there; equal code is there once."""
+    snapshot = look(runs)
+    if snapshot.path.is_dir():
+        return snapshot
+    draft = snapshot.path.with_name(f".{snapshot.path.name}.{os.getpid()}")
+    for file in _files():
+        (draft / file).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(ROOT / file, draft / file)
+    (draft / "COMMIT").write_text(snapshot.commit)
+    (draft / "changes.diff").write_text(snapshot.changes)
+    try:
+        os.rename(draft, snapshot.path)
+    except OSError:  # somebody was faster
+        shutil.rmtree(draft)
+    return snapshot
+
+
+def _files() -> list[Path]:
+    return sorted(path.relative_to(ROOT) for part in PARTS for path in ROOT.glob(part))
+
+
+def _changes() -> str:
+    """What git calls the difference to the commit; new files are in the copy alone."""
+    try:
+        asked = subprocess.run(
+            ["git", "diff", "HEAD", "--", *(part.partition("/")[0] for part in PARTS)],
+            cwd=ROOT, capture_output=True, text=True,
+        )  # fmt: skip
+    except OSError:
+        return ""
+    return asked.stdout

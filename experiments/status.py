@@ -1,0 +1,170 @@
+"""What has become of the runs of a folder: python -m experiments.status RUNS [--watch] [--cancel]
+
+A table of all run folders below RUNS: from what they say of themselves, from SLURM's queue where
+there is one, and, for a run that ended without a word, from the log of its job.
+"""
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from tabulate import tabulate
+
+from experiments import jobs
+from experiments.cli import user_errors
+from experiments.joblog import last_words
+from experiments.runfolder import RESULTS, RunFolder
+
+WATCH = 10.0  # seconds between two looks: squeue is everybody's
+
+
+class Row(NamedTuple):
+    run: str
+    state: str
+    updates: str
+    left: str
+    job: str
+    why: str
+    log: str
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m experiments.status", description=__doc__.partition("\n")[0].split(":")[0]
+    )
+    parser.add_argument("runs", type=Path, help="folder of run folders, at any depth")
+    parser.add_argument("--watch", action="store_true", help="look again until all have ended")
+    parser.add_argument("--cancel", action="store_true", help="end the jobs of these runs")
+    given = parser.parse_args()
+    with user_errors():
+        if not given.runs.is_dir():
+            raise ValueError(f"there is no folder {given.runs}")
+        if given.cancel:
+            return cancel(given.runs)
+        rows = look(given.runs)
+        print(table(rows))
+    try:
+        while given.watch and any(row.state in ALIVE for row in rows):
+            time.sleep(WATCH)
+            with user_errors():
+                rows = look(given.runs)
+            clear = "\x1b[H\x1b[2J" if sys.stdout.isatty() else "\n"
+            print(clear + table(rows), flush=True)
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
+
+
+def cancel(runs: Path) -> None:
+    """End the jobs of the runs below `runs` that are in SLURM's queue."""
+    queued = [id for folder in _groups(runs) for id in _queued(folder) or {}]
+    if queued:
+        jobs.cancel(queued)
+    print(f"{len(queued)} jobs cancelled; what was computed is kept")
+
+
+ALIVE = ("pending", "starting", "running")
+
+
+def look(runs: Path) -> list[Row]:
+    """A row for every run folder below `runs`. Raises ValueError if SLURM does not answer."""
+    rows = []
+    for group, folders in _groups(runs).items():
+        known, queued = jobs.newest_jobs(group), _queued(group)
+        for folder in folders:
+            job = known.get(folder.path.name)
+            place = queued.get(job.id) if job and queued else None
+            rows.append(_row(folder, folder.path.relative_to(runs).as_posix(), job, place))
+    return rows
+
+
+def table(rows: list[Row]) -> str:
+    counts = Counter(row.state for row in rows)
+    head = f"{len(rows)} runs: {', '.join(f'{n} {state}' for state, n in counts.most_common())}"
+    used = [i for i in range(len(Row._fields)) if any(row[i] for row in rows)]
+    cells = [[row[i] for i in used] for row in rows]
+    headers = [Row._fields[i] for i in used]
+    return f"{head}\n\n{tabulate(cells, headers, disable_numparse=True)}"
+
+
+def _row(folder: RunFolder, name: str, job: jobs.Job | None, place: jobs.Queued | None) -> Row:
+    status = folder.status()
+    state, why = _state(folder, status, job, place)
+    updates = f"{status['update']}/{status['updates']}" if "updates" in status else ""
+    left = _left(folder, status) if state == "running" else ""
+    log = job.log if job and state not in ("completed", "pending") else ""
+    return Row(name, state, updates, left, job.id if job else "", why, log)
+
+
+def _state(
+    folder: RunFolder, status: dict, job: jobs.Job | None, place: jobs.Queued | None
+) -> tuple[str, str]:
+    """A run's state, and why."""
+    state, why = status.get("state"), status.get("why") or ""
+    if place is not None and state != "completed":
+        if place.state == "PENDING":
+            reason = "" if place.reason == "None" else place.reason
+            return "pending", f"{reason}; goes on where it was" if state else reason
+        if state == "running" or place.state != "RUNNING":
+            return place.state.lower(), ""
+        return "starting", ""
+    if state in ("completed", "out-of-memory") or why.startswith("diverged"):
+        return state, why
+    if state not in RESULTS and folder.held:
+        return "running", ""
+    if job is None:
+        return (state, why) if state != "running" else ("died", "its process is gone")
+    word, cause = last_words(Path(job.log))
+    if state == "failed":
+        return ("out-of-memory" if word == "out-of-memory" else state), "; ".join(
+            filter(None, (why, cause))
+        )
+    return word, cause
+
+
+def _left(folder: RunFolder, status: dict) -> str:
+    """The time that the run will still take, at the pace of its last start."""
+    try:
+        environment = folder.path / "environment.json"
+        first = json.loads(environment.read_text())[-1]["from_update"]
+        now = (folder.path / "status.json").stat().st_mtime
+        pace = (now - environment.stat().st_mtime) / (status["update"] - first)
+    except (OSError, ValueError, KeyError, IndexError, ZeroDivisionError):
+        return ""
+    return _duration(pace * (status["updates"] - status["update"]))
+
+
+def _duration(seconds: float) -> str:
+    minutes = round(seconds / 60)
+    if minutes < 2:
+        return f"{seconds:.0f} s"
+    return f"{minutes} min" if minutes < 120 else f"{minutes / 60:.0f} h"
+
+
+def _queued(folder: Path) -> dict[str, jobs.Queued] | None:
+    return jobs.queue(job.id for job in jobs.newest_jobs(folder).values())
+
+
+def _groups(runs: Path) -> dict[Path, list[RunFolder]]:
+    """{folder: the run folders in it}, of all that are below `runs`."""
+    groups: dict[Path, list[RunFolder]] = {}
+    for path in _run_folders(runs):
+        groups.setdefault(path.parent, []).append(RunFolder(path, None))
+    return groups
+
+
+def _run_folders(root: Path) -> Iterator[Path]:
+    for path, below, files in os.walk(root):
+        if "config.yaml" in files:
+            below.clear()  # checkpoints and the like
+            yield Path(path)
+        below[:] = sorted(name for name in below if not name.startswith("."))
+
+
+if __name__ == "__main__":
+    main()

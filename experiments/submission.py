@@ -1,0 +1,94 @@
+"""Submit the runs of a grid to SLURM: those that have no result and are nobody's at the moment.
+
+Looking and submitting is one step, under a lock in the folder of runs, so that two terminals, or
+two people, who submit the same sweep at the same moment submit each run once.
+"""
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from experiments import jobs, snapshot
+from experiments.dispatch import Shape, script, submit
+from experiments.runfolder import RunFolder
+
+
+def submit_missing(folders: Iterable[RunFolder], run: Callable[[dict], dict]) -> int:
+    """Submit a job that calls `run` for every run of `folders` that is missing, as one array for
+    each shape of job, and print a line for every run; returns how many were submitted.
+
+    Raises ValueError if SLURM refuses them, in its words.
+    """
+    count = 0
+    for runs, group in _by_runs(folders).items():
+        with jobs.submitting(runs):
+            missing, others = _missing(runs, group)
+            for folder, why in others:
+                print(f"{folder.path.name:<28} {why}")
+            if missing:
+                code = snapshot.take(runs)
+            for shape, some in _by_shape(missing).items():
+                configs = [folder.config for folder in some]
+                submitted = submit(run, configs, shape, jobs.folder_of(runs), code.path)
+                jobs.record(
+                    runs,
+                    (
+                        jobs.Job(folder.path.name, job.job_id, str(job.paths.stdout), time.time())
+                        for folder, job in zip(some, submitted, strict=True)
+                    ),
+                )
+                for folder, job in zip(some, submitted, strict=True):
+                    folder.plan()
+                    code.describe(folder.path)
+                    print(f"{folder.path.name:<28} submitted as job {job.job_id}")
+            count += len(missing)
+    return count
+
+
+def preview(folders: Iterable[RunFolder]) -> None:
+    """Print what `submit_missing` would submit: every sbatch file, and its runs."""
+    for runs, group in _by_runs(folders).items():
+        missing, others = _missing(runs, group)
+        for folder, why in others:
+            print(f"{folder.path.name:<28} {why}")
+        code = snapshot.look(runs)
+        for shape, some in _by_shape(missing).items():
+            cluster = some[0].config.cluster
+            print(f"\n{script(len(some), cluster, shape, jobs.folder_of(runs), code.path)}")
+            for number, folder in enumerate(some):
+                print(f"{folder.path.name:<28} would be job {number} of that array")
+
+
+def _missing(
+    runs: Path, folders: Iterable[RunFolder]
+) -> tuple[list[RunFolder], list[tuple[RunFolder, str]]]:
+    """The runs to submit; the others, each with the reason why not."""
+    known = jobs.newest_jobs(runs)
+    queued = jobs.queue(job.id for job in known.values()) or {}
+    missing, others = [], []
+    for folder in folders:
+        job = known.get(folder.path.name)
+        if job and job.id in queued:
+            others.append((folder, f"in the queue: job {job.id}, {queued[job.id].state.lower()}"))
+        elif folder.finished:
+            others.append((folder, f"{folder.status()['state']}  (from before)"))
+        elif folder.held:
+            others.append((folder, "held by another process that runs it"))
+        else:
+            missing.append(folder)
+    return missing, others
+
+
+def _by_runs(folders: Iterable[RunFolder]) -> dict[Path, list[RunFolder]]:
+    groups = defaultdict(list)
+    for folder in folders:
+        groups[folder.path.parent].append(folder)
+    return groups
+
+
+def _by_shape(folders: Iterable[RunFolder]) -> dict[Shape, list[RunFolder]]:
+    groups = defaultdict(list)
+    for folder in folders:
+        groups[Shape.of(folder.config)].append(folder)
+    return groups
