@@ -44,6 +44,12 @@ class SpeedUp:
         return self.mean_and_std[1] / np.sqrt(len(self.by_seed))
 
     @property
+    def only_flush(self) -> bool:
+        """Whether flush gets there in every seed, and PACI does not."""
+        flush, paci = (times_to(cell, self.perplexity) for cell in (self.flush, self.paci))
+        return bool(np.isfinite(flush).all() and np.isinf(paci).any())
+
+    @property
     def why(self) -> str:
         """Why there is no number, if there is none."""
         for cell in (self.paci, self.flush):
@@ -54,14 +60,6 @@ class SpeedUp:
             if times.isna().any():
                 return f"{cell.variant.label} is below it at its first evaluation"
         return "no seed in common" if self.by_seed.empty else ""
-
-
-def is_flush(cell: Cell) -> bool:
-    return cell.variant.method == "1f1b-flush"
-
-
-def is_paci(cell: Cell) -> bool:
-    return cell.variant.method == "paci" and cell.variant.weights == "live"
 
 
 def best_flush(flushes: Sequence[Cell], perplexity: float) -> Cell:
@@ -77,8 +75,8 @@ def speed_ups(
     flush of as many micro-batches, where there is one."""
     if thresholds is None:
         thresholds = derived_thresholds(group)
-    for paci in filter(is_paci, group):
-        flushes = [it for it in filter(is_flush, group) if not differences(it, paci)]
+    for paci in (it for it in group if it.variant.is_paci):
+        flushes = [it for it in group if it.variant.is_flush and not differences(it, paci)]
         if not flushes:
             continue
         lowest = lowest_common([paci, *flushes])

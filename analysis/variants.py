@@ -24,6 +24,16 @@ class Variant:
         return self.schedule in ASYNCHRONOUS
 
     @property
+    def is_flush(self) -> bool:
+        """The baseline of every comparison."""
+        return self.method == "1f1b-flush"
+
+    @property
+    def is_paci(self) -> bool:
+        """PACI as the paper has it: one copy of the weights, of which backwards see the newest."""
+        return self.method == "paci" and self.weights == "live"
+
+    @property
     def label(self) -> str:
         """`1f1b-flush m=8`, `paci a=4`, `paci a=4 slack=7`, `paci a=4 stashed`, `async-1f1b`."""
         parts = [self.method]
@@ -47,6 +57,11 @@ class Variant:
     def max_drift(self) -> int:
         """Δmax, the bound of the first stage."""
         return self.drift_bound(0)
+
+    @property
+    def is_mild_paci(self) -> bool:
+        """PACI with the drift that the paper's claims are about."""
+        return self.is_paci and 1 <= self.max_drift <= 2
 
     @property
     def order(self) -> tuple:

@@ -109,5 +109,54 @@ def grows_with_drift(by_drift: list[tuple[str, int, pd.DataFrame]]) -> Verdict:
     return Verdict(measured, HOLDS, "every pair is ordered by 2 standard errors")
 
 
+def mostly_delay(parts: pd.DataFrame) -> Verdict:
+    """Is PACI's distance from flush more delay than inconsistency? Columns delay, inconsistency
+    and distance (`analysis.control`), seeds as rows.
+
+    It holds if the distance is more than two standard errors from nothing, and delay exceeds
+    inconsistency, both without their signs, by more than two paired standard errors; it does not
+    hold if inconsistency exceeds delay by as much; else undecided, also below two seeds or after
+    a divergence. Not a claim of the paper.
+    """
+    means = {name: parts[name].mean(skipna=False) for name in parts}
+    sizes = {name: parts[name] * (-1 if means[name] < 0 else 1) for name in parts}
+    ours = ", ".join(f"{it} {_signed(*_mean_and_error(parts[it]))}" for it in parts)
+    if parts.isna().any(axis=None):
+        return Verdict("–", UNDECIDED, "a seed diverged")
+    if len(parts) < 2:
+        return Verdict(ours, UNDECIDED, "needs two seeds in common with flush and the control")
+    distance, error = _mean_and_error(sizes["distance"])
+    if not distance > 2 * error:
+        return Verdict(ours, UNDECIDED, "no distance from flush beyond 2 standard errors")
+    excess, error = _mean_and_error(sizes["delay"] - sizes["inconsistency"])
+    if excess > 2 * error:
+        return Verdict(ours, HOLDS, "delay is the larger by 2 standard errors")
+    if excess < -2 * error:
+        return Verdict(ours, FAILS, "inconsistency is the larger by 2 standard errors")
+    return Verdict(ours, UNDECIDED, "the two are too close to order")
+
+
+def sooner(ratios: pd.Series) -> Verdict:
+    """Is flush's time to a perplexity over PACI's, seed by seed, above one?
+
+    Holds, or does not, if the mean is above, or below, one by more than two standard errors; else
+    undecided, also below two seeds.
+    """
+    mean, error = _mean_and_error(ratios)
+    ours = f"{mean:.2f}× ± {'–' if np.isnan(error) else f'{error:.2f}'}"
+    if np.isnan(error):
+        return Verdict(ours, UNDECIDED, "needs two seeds in common with flush")
+    if mean - 2 * error > 1:
+        return Verdict(ours, HOLDS, "above 1 by 2 standard errors")
+    if mean + 2 * error < 1:
+        return Verdict(ours, FAILS, "below 1 by 2 standard errors")
+    return Verdict(ours, UNDECIDED, "within 2 standard errors of 1")
+
+
+def _mean_and_error(values: pd.Series) -> tuple[float, float]:
+    mean, std = mean_and_std(values)
+    return mean, std / np.sqrt(len(values))
+
+
 def _signed(gap: float, error: float) -> str:
     return f"{gap:+.3f} ± {'–' if np.isnan(error) else f'{error:.3f}'}"

@@ -6,12 +6,11 @@ import pandas as pd
 
 from analysis import verdicts
 from analysis.cells import Cell, by_setting, differences
-from analysis.claims.rows import COLUMNS, NOT_THE_PAPERS, row
+from analysis.claims.rows import COLUMNS, NOT_THE_PAPERS, published_batch, row, unless_smoke
+from analysis.control import splits
 from analysis.drift import largest_drift
 from analysis.statistics import final_losses, mean_and_std
-from analysis.verdicts import FAILS, HOLDS, UNTESTABLE, UNTESTED, Verdict
-
-SMOKE = "the smoke scale trains for too few updates"
+from analysis.verdicts import FAILS, HOLDS, UNTESTED, Verdict
 
 
 def q1_claims(made: list[Cell], published: pd.DataFrame) -> pd.DataFrame:
@@ -36,7 +35,7 @@ def q1_claims(made: list[Cell], published: pd.DataFrame) -> pd.DataFrame:
 
 def flush_of(group: list[Cell]) -> Cell | None:
     """The flush baseline of a setting: of several, the one with the lowest final loss."""
-    flushes = [cell for cell in group if cell.variant.method == "1f1b-flush"]
+    flushes = [cell for cell in group if cell.variant.is_flush]
 
     def final_loss(cell: Cell) -> float:
         loss, _ = mean_and_std(final_losses(cell.losses))
@@ -45,37 +44,23 @@ def flush_of(group: list[Cell]) -> Cell | None:
     return min(flushes, key=final_loss, default=None)
 
 
-def published_batch(
-    batch: int, made: list[Cell], scale: str, published: pd.DataFrame
-) -> int | None:
-    """The paper's batch size that ours stands for: the same one, or the same rank by size.
-
-    Below the paper's scale the smaller batch is compared with the paper's smaller, and so on.
-    """
-    theirs = sorted({int(b) for b in published["batch"].dropna()})
-    mine = sorted({cell.batch for cell in made if cell.scale == scale})
-    if scale == "paper" or set(mine) & set(theirs):
-        return batch if batch in theirs else None
-    return dict(zip(mine, theirs, strict=False)).get(batch)
-
-
 def published_loss(cell: Cell, batch: int | None, published: pd.DataFrame) -> str:
     """The paper's final training loss for a variant ("2.79 ± 0.00167"), or "–"."""
     name = cell.variant.label if cell.variant.asynchronous else cell.variant.method
-    row = published[
+    found = published[
         (published["claim"] == "final training loss")
         & (published["batch"] == batch)
         & (published["variant"] == name)
     ]
-    if row.empty:
+    if found.empty:
         return "–"
-    value, spread = row.iloc[0][["value", "spread"]]
+    value, spread = found.iloc[0][["value", "spread"]]
     return f"{value:.2f}" + ("" if pd.isna(spread) else f" ± {spread:g}")
 
 
 def _loss_claims(group, scale, paper_batch, published) -> list[dict]:
     flush = flush_of(group)
-    bounded = [cell for cell in group if _is_paci(cell) and 1 <= cell.variant.max_drift <= 2]
+    bounded = [cell for cell in group if cell.variant.is_mild_paci]
     rows = []
     for cell in bounded:
         ours, theirs = (
@@ -99,11 +84,15 @@ def _loss_claims(group, scale, paper_batch, published) -> list[dict]:
     if not bounded:
         missing = Verdict("–", UNTESTED, "no completed paci run with Δmax 1 or 2")
         rows.append(row("final loss tracks flush", "–", "–", missing))
-    plain = [cell for cell in group if _is_paci(cell) or cell.variant.method == "async-1f1b"]
+    plain = [cell for cell in group if cell.variant.is_paci or cell.variant.method == "async-1f1b"]
     plain = [cell for cell in plain if not differences(cell, plain[0])]
     ordered = [(c.variant.label, c.variant.max_drift, c.losses) for c in plain]
-    verdict = _unless_smoke(scale) or verdicts.grows_with_drift(ordered)
+    verdict = unless_smoke(scale) or verdicts.grows_with_drift(ordered)
     rows.append(row(f"gap to flush grows with Δmax {NOT_THE_PAPERS}", "all", "–", verdict))
+    for split in splits(group, flush):
+        verdict = unless_smoke(scale) or verdicts.mostly_delay(split.by_seed)
+        claim = f"the gap is delay, not inconsistency {NOT_THE_PAPERS}"
+        rows.append(row(claim, split.live.variant.label, "–", verdict))
     return sorted(rows, key=lambda found: found["claim"].endswith(NOT_THE_PAPERS))
 
 
@@ -112,11 +101,7 @@ def _against(flush, cell, scale, rule) -> Verdict:
         return Verdict("–", UNTESTED, "no completed 1f1b-flush run")
     if others := differences(cell, flush):
         return Verdict("–", UNTESTED, f"differs from flush in {', '.join(others)} too")
-    return _unless_smoke(scale) or rule(cell.losses, flush.losses)
-
-
-def _unless_smoke(scale: str) -> Verdict | None:
-    return Verdict("–", UNTESTABLE, SMOKE) if scale == "smoke" else None
+    return unless_smoke(scale) or rule(cell.losses, flush.losses)
 
 
 def _runtime_claims(group: list[Cell]) -> list[dict]:
@@ -124,8 +109,8 @@ def _runtime_claims(group: list[Cell]) -> list[dict]:
     group = [cell for cell in group if cell.completed or not cell.stages.empty]
     asynchronous = [cell for cell in group if cell.variant.asynchronous]
     live = [cell for cell in asynchronous if cell.variant.weights == "live"]
-    paci = [cell for cell in live if _is_paci(cell)]
-    flush = [cell for cell in group if cell.variant.method == "1f1b-flush"]
+    paci = [cell for cell in group if cell.variant.is_paci]
+    flush = [cell for cell in group if cell.variant.is_flush]
     bound = "⌈(N-1)/a⌉; a=4: 2, a=8: 1"
     return [
         row("drift within its bound", "all", bound, drift_within_bound(asynchronous)),
@@ -191,10 +176,6 @@ def activation_peak(paci: list[Cell], flush: list[Cell]) -> Verdict:
         return Verdict(ours, UNTESTED, "no flush run of the same micro-batch size")
     skipped = f"; no flush run to match {', '.join(unmatched)}" if unmatched else ""
     return Verdict(ours, HOLDS, "at equal micro-batch size" + skipped)
-
-
-def _is_paci(cell: Cell) -> bool:
-    return cell.variant.method == "paci" and cell.variant.weights == "live"
 
 
 def _microbatch(cell: Cell) -> tuple[float, int]:

@@ -1,0 +1,67 @@
+"""What PACI's distance from flush is made of: delay, or inconsistency.
+
+With stashed weights, PACI applies its gradients as late as ever, but a backward sees the weights
+of its forward. So the final training losses (nats per token) of three methods split the distance:
+
+    live - flush  =  (stashed - flush)  +  (live - stashed)
+    distance      =   delay             +   inconsistency
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+from analysis.cells import Cell, differences
+from analysis.drift import mean_movement
+from analysis.statistics import final_losses, mean_and_std
+
+PARTS = ("delay", "inconsistency", "distance")
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """PACI, its control and flush, at one setting; PACI and its control differ in weights only."""
+
+    live: Cell
+    stashed: Cell
+    flush: Cell
+
+    @cached_property
+    def by_seed(self) -> pd.DataFrame:
+        """PARTS of each seed that all three have: paired, so the noise of the data cancels."""
+        live, stashed, flush = (
+            final_losses(cell.losses) for cell in (self.live, self.stashed, self.flush)
+        )
+        parts = {
+            "delay": stashed - flush,
+            "inconsistency": live - stashed,
+            "distance": live - flush,
+        }
+        seeds = sorted({*live.index} & {*stashed.index} & {*flush.index})
+        return pd.DataFrame(parts).reindex(seeds)
+
+    def part(self, name: str) -> tuple[float, float]:
+        """Mean over seeds, and its standard error; NaN if one diverged."""
+        mean, std = mean_and_std(self.by_seed[name])
+        return mean, std / np.sqrt(len(self.by_seed))
+
+    @property
+    def movement(self) -> float:
+        """Mean relative movement of the first stage's weights between a forward and its backward
+        under live weights, a fraction: the cause that inconsistency would have."""
+        return mean_movement([self.live]).get(0, np.nan)
+
+
+def splits(group: Sequence[Cell], flush: Cell | None) -> Iterator[Split]:
+    """A split for every PACI cell of a setting that has its control, in their order."""
+    if flush is None:
+        return
+    for live in group:
+        if live.variant.is_paci and not differences(live, flush):
+            twin = replace(live.variant, weights="stashed")
+            for stashed in group:
+                if stashed.variant == twin and not differences(stashed, flush):
+                    yield Split(live, stashed, flush)
