@@ -20,7 +20,7 @@ LUMINANCE = (0.299, 0.587, 0.114)  # of red, green and blue, to tell dark cells 
 
 
 def table(frames: Frames) -> pd.DataFrame:
-    """Per variant and stage, over all batches and seeds: the largest drift, its bound (versions)
+    """Per variant and stage, over its batches and seeds: the largest drift, its bound (versions)
     and the mean relative movement of the weights between forward and backward (per cent)."""
     rows = []
     for (scale, clock), group in _by_variant(frames):
@@ -31,6 +31,7 @@ def table(frames: Frames) -> pd.DataFrame:
                 {
                     "scale": scale,
                     "clock": clock,
+                    "batches": _batches(group),
                     "variant": variant.label,
                     "stage": stage,
                     "largest drift": largest.astype(object).get(stage),
@@ -76,7 +77,9 @@ def draw(frames: Frames) -> Figure:
     runs = sum(cell.seeds for _, group in groups for cell in group)
     style.footnote(
         fig,
-        f"Cells: share of a stage's micro-batches, % ({runs} runs). Bars: bound ⌈(N-1-i+slack)/a⌉.",
+        f"Cells: share of a stage's micro-batches, %, of {runs} runs with batches of "
+        f"{_batches([cell for _, group in groups for cell in group])}. "
+        "Bars: bound ⌈(N-1-i+slack)/a⌉.",
         style.partial_note(frames.of(EXPERIMENT).partial),
     )
     return fig
@@ -87,6 +90,10 @@ def _print_shares(ax: Axes, shares: pd.DataFrame, ramp: Colormap) -> None:
         if share >= 0.005:
             ink = "white" if np.dot(ramp(share)[:3], LUMINANCE) < 0.5 else style.INK
             ax.text(stage, drift, f"{share:.0%}"[:-1], color=ink, size=6, ha="center", va="center")
+
+
+def _batches(group: list[Cell]) -> str:
+    return ", ".join(str(batch) for batch in sorted({cell.batch for cell in group}))
 
 
 def _by_variant(frames: Frames) -> list[tuple[tuple[str, str], list[Cell]]]:

@@ -17,7 +17,7 @@ EXPERIMENT = "q1"
 
 
 def table(frames: Frames) -> pd.DataFrame:
-    """Per variant and batch: losses in nats per token, spreads as across-seed std (ddof=1)."""
+    """Per variant and batch: losses in their unit, spreads as across-seed std (ddof=1)."""
     made, reference = cells(frames, EXPERIMENT), published(EXPERIMENT)
     rows = []
     for cell in made:
@@ -33,6 +33,7 @@ def table(frames: Frames) -> pd.DataFrame:
                 "variant": cell.variant.label,
                 "seeds": cell.seeds,
                 "diverged": int(final.isna().sum()),
+                "unit": f"nats per {cell.token}",
                 "final loss": loss,
                 "final loss ±": loss_std,
                 "RMS of std": rms_of_std(cell.losses),
@@ -63,7 +64,7 @@ def draw(frames: Frames) -> Figure:
         ax.set_yticks(range(len(group)), [cell.variant.label for cell in group])
         ax.set_ylim(len(group) - 0.5, -0.5)
         ax.grid(axis="y", visible=False)
-        ax.set_xlabel("final training loss (nats per token)")
+        ax.set_xlabel(f"final training loss (nats per {group[0].token})")
         ax.set_title(style.setting_title(setting, [cell.seeds for cell in group]))
     style.footnote(
         fig,

@@ -23,34 +23,35 @@ def draw(frames: Frames) -> Figure:
     windows = set()
     for ax, (setting, group) in zip(axes, settings.items(), strict=True):
         inset = ax.inset_axes((0.46, 0.4, 0.52, 0.58))
-        unit = style.tokens_axis(ax, max(cell.tokens.max() for cell in group))
+        unit = style.tokens_axis(ax, max(cell.tokens.max() for cell in group), group[0].token)
         for cell in group:
             windows.add(_curve(ax, cell, unit))
-            _curve(inset, cell, unit)
+            _curve(inset, cell, unit, band=False)  # several bands on each other hide the means
         _zoom(inset, group)
         ax.set_xlim(left=0)
         ax.set_title(style.setting_title(setting, [cell.seeds for cell in group]))
-        ax.set_ylabel("training loss (nats per token)")
+        ax.set_ylabel(f"training loss (nats per {group[0].token})")
     style.legend(fig, [cell.variant for cell in made])
     style.footnote(
         fig,
         f"Mean and ± 1 std over seeds, smoothed over {_span(windows)} update(s); "
-        f"inset: the last {END:.0%} of the tokens, Δmax up to 2.",
+        f"inset: means over the last {END:.0%}, Δmax up to 2.",
         style.partial_note(frames.of(EXPERIMENT).partial),
     )
     return fig
 
 
-def _curve(ax: Axes, cell: Cell, unit: float) -> int:
+def _curve(ax: Axes, cell: Cell, unit: float, band: bool = True) -> int:
     window = max(1, round(WINDOW * len(cell.losses)))
     curve = smoothed(cell.losses, window)
     tokens = cell.tokens.reindex(curve.index) / unit
-    colour = style.colour(cell.variant)
+    line = style.line(cell.variant)
     # At most about a thousand points: a vector file of every update would be unusable.
     every = slice(None, None, max(1, len(curve) // 1000))
     tokens, mean, std = tokens[every], curve["mean"][every], curve["std"][every]
-    ax.plot(tokens, mean, color=colour)
-    ax.fill_between(tokens, mean - std, mean + std, color=colour, alpha=0.2, linewidth=0)
+    ax.plot(tokens, mean, **line)
+    if band:
+        ax.fill_between(tokens, mean - std, mean + std, color=line["color"], alpha=0.2, linewidth=0)
     return window
 
 

@@ -57,19 +57,19 @@ def save_made(items: dict[str, Item], folder: Path) -> Path:
     return _write(folder / FILE, as_json(read_made(folder) | items).encode())
 
 
-def on_screen(table: pd.DataFrame, width: int = 28) -> str:
+def on_screen(table: pd.DataFrame, width: int = 22) -> str:
     """The table as text for a terminal, long cells wrapped."""
     return tabulate(readable(table), headers="keys", maxcolwidths=width, **_PLAIN)
 
 
 def readable(table: pd.DataFrame) -> pd.DataFrame:
     """Cells as text: four digits at most, "–" for what is undefined, and a column named `x ±`
-    (the spread of column `x`) joined to it."""
+    (the spread of column `x`) joined to its numbers."""
     shown = table.map(_text).astype(object)
     for spread in [name for name in shown if name.endswith(" ±")]:
         shown[spread] = table[spread].map(lambda cell: _text(cell, digits=2))
         value = spread.removesuffix(" ±")
-        defined = table[value].notna()
+        defined = table[value].map(lambda cell: isinstance(cell, float) and pd.notna(cell))
         shown[value] = shown[value].where(~defined, shown[value] + " ± " + shown[spread])
         shown = shown.drop(columns=spread)
     return shown

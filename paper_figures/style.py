@@ -8,11 +8,13 @@ import matplotlib
 matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
-from analysis import Variant
+from analysis import Cell, Variant
 
 COLUMN = 3.3
 """Width of a column of the paper, inches; a figure is one or two columns wide."""
@@ -30,6 +32,12 @@ BY_ACCUMULATION = {  # Okabe and Ito's palette; an `a` keeps its colour in every
     16: "#009E73",
     32: "#56B4E9",
 }
+
+BY_COUNT = {4: (0, (1, 1.2)), 8: "-", 16: (0, (4, 1.5)), 32: (0, (4, 1.2, 1, 1.2))}
+"""Dashes of flushes, all of them black, by their micro-batches."""
+
+ROUND = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9)
+MOST_TICKS = 8
 
 RC = {
     "figure.dpi": 200,
@@ -70,6 +78,16 @@ def colour(variant: Variant) -> str:
     return BY_ACCUMULATION.get(variant.accumulation, GREY) if variant.asynchronous else FLUSH
 
 
+def line(variant: Variant) -> dict[str, str]:
+    """A variant's colour and dashes: flushes differ in these by m, stashed weights from live."""
+    dashes = BY_COUNT.get(variant.accumulation, "-") if variant.is_flush else "-"
+    if variant.method == "paci" and not variant.is_paci:
+        dashes = (0, (3, 1.2))
+    elif variant.slack:
+        dashes = "-."
+    return {"color": colour(variant), "linestyle": dashes}
+
+
 def panels(count: int, height: float = 2.5, **options) -> tuple[Figure, list[Axes]]:
     """A figure of `count` panels, each a column wide and two to a row, and their axes."""
     columns = min(count, 2)
@@ -95,13 +113,13 @@ def legend(fig: Figure, variants: list[Variant]) -> None:
     """One legend above all panels, flush first."""
     found = {(one.order, one.label): one for one in variants}
     shown = [found[key] for key in sorted(found)]
-    handles = [Line2D([], [], color=colour(one), linewidth=2) for one in shown]
+    handles = [Line2D([], [], **line(one), linewidth=2) for one in shown]
     fig.legend(
         handles,
         [one.label for one in shown],
         loc="outside upper center",
-        ncols=len(shown) if fig.get_figwidth() > COLUMN else 2,
-        handlelength=1.2,
+        ncols=ceil(len(shown) / ceil(len(shown) / 5)) if fig.get_figwidth() > COLUMN else 2,
+        handlelength=1.8,
         columnspacing=1.2,
     )
 
@@ -115,16 +133,61 @@ def footnote(fig: Figure, *sentences: str) -> None:
         fig.supxlabel("\n".join(lines), fontsize=6.5, color=GREY)
 
 
+def sentence(words: str) -> str:
+    """Words as a sentence; nothing stays nothing."""
+    return f"{words[0].upper()}{words[1:]}." if words else ""
+
+
 def partial_note(partial: str) -> str:
     """The warning that a figure is drawn from partial data, if it is."""
     return f"Partial data: drawn from {partial}." if partial else ""
 
 
-def tokens_axis(ax: Axes, most: float) -> float:
+def tokens_axis(ax: Axes, most: float, token: str = "token") -> float:
     """Labels the axis of tokens in thousands, millions or billions; returns that unit."""
     unit, name = next(
         (pair for pair in ((1e9, "billions"), (1e6, "millions")) if most >= pair[0]),
         (1e3, "thousands"),
     )
-    ax.set_xlabel(f"training tokens ({name})")
+    ax.set_xlabel(f"training {token}s ({name})")
     return unit
+
+
+def byte_note(made: list[Cell]) -> str:
+    """What a reader of perplexities must know if they are of bytes."""
+    return "Perplexity is per byte." if any(cell.token == "byte" for cell in made) else ""
+
+
+def time_unit(most: float) -> tuple[float, str]:
+    """Seconds, minutes or hours, for times of at most so many seconds: a unit and its name."""
+    if most >= 3 * 3600:
+        return 3600.0, "hours"
+    return (60.0, "minutes") if most >= 600 else (1.0, "seconds")
+
+
+def time_label(clock: str, name: str) -> str:
+    """The label of an axis of time, in two lines: what it is, and on which clock."""
+    return f"training time ({name})\n{clock_name(clock)}"
+
+
+def clock_name(clock: str) -> str:
+    """ "wall clock", "simulated clock, measured costs"."""
+    kind, comma, costs = clock.partition(", ")
+    return f"{kind} clock{comma}{costs}"
+
+
+def perplexity_axis(ax: Axes) -> None:
+    """The vertical axis logarithmic, of validation perplexity, with round numbers at every tick."""
+    ax.set_yscale("log")
+    low, high = ax.get_ylim()
+    gap = np.log(high / low) / MOST_TICKS
+    ticks: list[float] = []
+    for tick in (digit * 10.0**power for power in range(-1, 7) for digit in ROUND):
+        if low <= tick <= high and (not ticks or np.log(tick / ticks[-1]) >= gap):
+            ticks.append(tick)
+    if len(ticks) < 3:  # a narrow range: no such numbers in it
+        ticks = [tick for tick in MaxNLocator(5).tick_values(low, high) if low <= tick <= high]
+    ax.yaxis.set_major_locator(FixedLocator(ticks))
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.4g}"))
+    ax.yaxis.set_minor_locator(NullLocator())
+    ax.set_ylabel("validation perplexity")

@@ -2,9 +2,7 @@
 
 import sys
 
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator, NullFormatter, ScalarFormatter
 
 from analysis import CannotAnswer, Frames, by_setting, cells
 from paper_figures import style
@@ -20,34 +18,27 @@ def draw(frames: Frames) -> Figure:
     settings = by_setting(made)
     fig, axes = style.panels(len(settings))
     for ax, (setting, group) in zip(axes, settings.items(), strict=True):
-        unit = style.tokens_axis(ax, max(cell.tokens.max() for cell in group))
+        unit = style.tokens_axis(ax, max(cell.tokens.max() for cell in group), group[0].token)
         for cell in group:
             curves = cell.perplexities[cell.perplexities.index > 0]  # untrained, all are alike
             tokens = cell.tokens.reindex(curves.index) / unit
             mean = curves.mean(axis=1, skipna=False)
             std = curves.std(axis=1, ddof=1, skipna=False)
-            colour = style.colour(cell.variant)
-            ax.plot(tokens, mean, color=colour, marker="o", markersize=2.5)
-            ax.fill_between(tokens, mean - std, mean + std, color=colour, alpha=0.2, linewidth=0)
-        _log_scale(ax)
+            line = style.line(cell.variant)
+            ax.plot(tokens, mean, **line, marker="o", markersize=2.5)
+            ax.fill_between(
+                tokens, mean - std, mean + std, color=line["color"], alpha=0.2, linewidth=0
+            )
+        style.perplexity_axis(ax)
         ax.set_xlim(left=0)
         ax.set_title(style.setting_title(setting, [cell.seeds for cell in group]))
-        ax.set_ylabel("validation perplexity")
     style.legend(fig, [cell.variant for cell in made])
     style.footnote(
-        fig, "Mean and ± 1 std over seeds.", style.partial_note(frames.of(EXPERIMENT).partial)
+        fig,
+        f"Mean and ± 1 std over seeds. {style.byte_note(made)}".rstrip(),
+        style.partial_note(frames.of(EXPERIMENT).partial),
     )
     return fig
-
-
-def _log_scale(ax: Axes) -> None:
-    """A logarithmic axis, with round numbers on it even if it spans less than a decade or so."""
-    ax.set_yscale("log")
-    low, high = ax.get_ylim()
-    if high < 20 * low:
-        ax.yaxis.set_major_locator(MaxNLocator(8, steps=[1, 2, 5, 10]))
-        ax.yaxis.set_major_formatter(ScalarFormatter())
-        ax.yaxis.set_minor_formatter(NullFormatter())
 
 
 if __name__ == "__main__":

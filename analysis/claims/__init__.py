@@ -47,5 +47,7 @@ def all_claims(
         asked = listed[listed["question"] == question]
         missing = asked[~asked["claim"].isin(found["claim"])]
         rows = found.to_dict("records") + untested(missing, why)
+        order = {claim: place for place, claim in enumerate(asked["claim"])}
+        rows.sort(key=lambda row: order.get(row["claim"], len(order)))  # ours after the paper's
         parts.append(pd.DataFrame(rows, columns=COLUMNS).assign(question=question))
     return pd.concat(parts, ignore_index=True)[["question", *COLUMNS]]

@@ -1,0 +1,97 @@
+"""PACI's distance from flush, split into delay and inconsistency by a control (ours, not the
+paper's): PACI with stashed weights, as late as PACI but consistent."""
+
+import sys
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from analysis import CannotAnswer, Frames, by_setting, cells
+from analysis.claims.q1 import flush_of
+from analysis.control import PARTS, Split, splits
+from paper_figures import style
+from paper_figures.command import main
+
+EXPERIMENT = "q1"
+COLOURS = {"delay": "#56B4E9", "inconsistency": "#E69F00", "distance": style.INK}
+
+
+def table(frames: Frames) -> pd.DataFrame:
+    """Per setting and PACI variant: the parts of the gap in final training loss ± standard errors
+    of their means over paired seeds, and how far the weights move from forward to backward."""
+    rows = []
+    for (scale, clock, batch), found in _settings(frames).items():
+        for it in found:
+            row = {
+                "scale": scale,
+                "clock": clock,
+                "batch": batch,
+                "variant": it.live.variant.label,
+                "seeds": len(it.by_seed),
+                "unit": f"nats per {it.live.token}",
+            }
+            for part in PARTS:
+                row[part], row[f"{part} ±"] = it.part(part)
+            rows.append(row | {"movement of stage 0 (%)": 100 * it.movement})
+    return pd.DataFrame(rows)
+
+
+def note(made: pd.DataFrame) -> str:
+    return (
+        "Final training loss: delay is PACI with stashed weights less flush, inconsistency PACI "
+        "less PACI with stashed weights, distance their sum; ± one standard error of the mean over "
+        "seeds, paired. Movement: of PACI's weights between a micro-batch's forward and its "
+        "backward, relative to their norm, mean over the samples of the run."
+    )
+
+
+def draw(frames: Frames) -> Figure:
+    settings = _settings(frames)
+    most = max(len(found) for found in settings.values())
+    fig, axes = style.panels(len(settings), height=1.1 + 0.6 * most)
+    for ax, (setting, found) in zip(axes, settings.items(), strict=True):
+        for row, it in enumerate(found):
+            for place, part in enumerate(PARTS):
+                mean, error = it.part(part)
+                y = row + (place - 1) * 0.26
+                ax.barh(y, mean, 0.22, color=COLOURS[part], label=part if row == 0 else None)
+                ax.errorbar(mean, y, xerr=error, color=style.GREY, capsize=2, elinewidth=1)
+        labels = [f"{it.live.variant.label}\nweights move\n{_percent(it)}" for it in found]
+        ax.set_yticks(range(len(found)), labels)
+        ax.set_ylim(len(found) - 0.5, -0.5)
+        ax.axvline(0, color=style.INK, linewidth=0.7)
+        ax.grid(axis="y", visible=False)
+        ax.set_xlabel(f"final loss above flush's (nats per {found[0].live.token})")
+        ax.set_title(style.setting_title(setting, [len(it.by_seed) for it in found]))
+    handles, labels = axes[0].get_legend_handles_labels()
+    fig.legend(handles, labels, loc="outside upper center", ncols=len(PARTS), handlelength=1.2)
+    style.footnote(
+        fig,
+        "Delay: stashed weights less flush; inconsistency: live less stashed weights; distance: "
+        "their sum. Mean ± 1 standard error over paired seeds. Weights move: stage 0's, from "
+        "forward to backward, relative to their norm.",
+        style.partial_note(frames.of(EXPERIMENT).partial),
+    )
+    return fig
+
+
+def _settings(frames: Frames) -> dict[tuple[str, str, int], list[Split]]:
+    found = {
+        setting: list(splits(group, flush_of(group)))
+        for setting, group in by_setting(cells(frames, EXPERIMENT)).items()
+    }
+    found = {setting: these for setting, these in found.items() if these}
+    if not found:
+        raise CannotAnswer(
+            "no completed paci run of q1 has a flush and a paci of stashed weights beside it"
+        )
+    return found
+
+
+def _percent(it: Split) -> str:
+    return "–" if np.isnan(it.movement) else f"{100 * it.movement:.2g} %"
+
+
+if __name__ == "__main__":
+    sys.exit(main(["delay_or_inconsistency"]))

@@ -1,0 +1,94 @@
+"""Validation perplexity against time of training, and PACI's speed-up over the best flush."""
+
+import sys
+from collections.abc import Sequence
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from analysis import Cell, Frames, by_setting, cells
+from analysis.speedup import BEST, SpeedUp, speed_ups
+from analysis.thresholds import timed, times_to
+from paper_figures import style
+from paper_figures.command import main
+
+EXPERIMENT = "q2"
+
+
+def draw(frames: Frames, thresholds: Sequence[float] | None = None) -> Figure:
+    made, left_out = timed(cells(frames, EXPERIMENT))
+    settings = by_setting(made)
+    fig, axes = style.panels(len(settings), height=2.7)
+    for ax, (setting, group) in zip(axes, settings.items(), strict=True):
+        curves = {cell: _curve(cell) for cell in group}
+        unit, name = style.time_unit(max(curve["seconds"].max() for curve in curves.values()))
+        for cell, curve in curves.items():
+            line = style.line(cell.variant)
+            seconds, mean, std = curve["seconds"] / unit, curve["mean"], curve["std"]
+            ax.plot(seconds, mean, **line)
+            band = {"color": line["color"], "alpha": 0.15, "linewidth": 0}
+            ax.fill_between(seconds, mean - std, mean + std, **band)
+        if found := _deepest(group):
+            _arrow(ax, found, unit)
+        style.perplexity_axis(ax)
+        ax.set_xlim(left=0)
+        ax.set_title(style.setting_title(setting, [cell.seeds for cell in group]))
+        ax.set_xlabel(style.time_label(setting[1], name))
+    style.legend(fig, [cell.variant for cell in made])
+    style.footnote(
+        fig,
+        "Mean and ± 1 std over seeds, from the first evaluation after training began. Arrow: the "
+        "best flush's time over PACI's, mean over seeds, at the lowest perplexity that PACI and "
+        f"every flush reach. {style.byte_note(made)}".rstrip(),
+        style.sentence(left_out),
+        style.partial_note(frames.of(EXPERIMENT).partial),
+    )
+    return fig
+
+
+def _curve(cell: Cell) -> pd.DataFrame:
+    """By evaluation, over seeds: mean time, and mean and standard deviation of the perplexity."""
+    trained = [log[log["update"] > 0].set_index("update") for log in cell.evaluations.values()]
+    seconds = pd.concat([log["seconds"] for log in trained], axis=1, join="inner")
+    found = pd.concat([log["perplexity"] for log in trained], axis=1, join="inner")
+    return pd.DataFrame(
+        {
+            "seconds": seconds.mean(axis=1),
+            "mean": found.mean(axis=1, skipna=False),
+            "std": found.std(axis=1, ddof=1, skipna=False),
+        }
+    )
+
+
+def _deepest(group: list[Cell]) -> SpeedUp | None:
+    """Of the PACI variants, the one that has the lowest perplexity in common with the flushes."""
+    found = [it for it in speed_ups(group, []) if it.against == BEST and not it.why]
+    return min(found, key=lambda it: it.perplexity, default=None)
+
+
+def _arrow(ax: Axes, it: SpeedUp, unit: float) -> None:
+    """Below the curves, from flush's time to PACI's, dotted lines leading down to it."""
+    ax.set_yscale("log")
+    low, high = ax.get_ylim()
+    height = (high / low) ** 0.1  # as a factor: the axis is logarithmic
+    ax.set_ylim(low / height**1.6, high)
+    paci, flush = (times_to(cell, it.perplexity).mean() / unit for cell in (it.paci, it.flush))
+    for time in (paci, flush):
+        ax.plot([time] * 2, [low / height**0.7, it.perplexity], ":", color=style.INK, linewidth=0.8)
+    arrow = {"arrowstyle": "-|>", "color": style.INK, "linewidth": 1, "shrinkA": 0, "shrinkB": 0}
+    place = low / height**0.7
+    ax.annotate("", (paci, place), (flush, place), arrowprops=arrow)
+    text = f"{it.mean_and_std[0]:.2f}× at {it.perplexity:.3g}"
+    ax.annotate(
+        text,
+        (max(paci, flush), place),
+        xytext=(4, 0),
+        textcoords="offset points",
+        va="center",
+        fontsize=7.5,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main(["perplexity_vs_time"]))

@@ -1,0 +1,116 @@
+"""Time of training to each perplexity threshold, of every method."""
+
+import sys
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from analysis import CannotAnswer, Cell, Frames, by_setting, cells
+from analysis.statistics import mean_and_std
+from analysis.thresholds import derived_thresholds, timed, times_to
+from paper_figures import style
+from paper_figures.command import main
+
+EXPERIMENT = "q2"
+
+
+def table(frames: Frames, thresholds: Sequence[float] | None = None) -> pd.DataFrame:
+    """Per variant and threshold: mean time over seeds ± their std, or in how many it is reached."""
+    rows = []
+    for (scale, clock, batch), group, steps in _settings(frames, thresholds)[0]:
+        times = {(cell, step): times_to(cell, step) for cell in group for step in steps}
+        finite = [time for each in times.values() for time in each if np.isfinite(time)]
+        unit, name = style.time_unit(max(finite, default=0))
+        for (cell, step), seconds in times.items():
+            reached = int(np.isfinite(seconds).sum())
+            mean, std = mean_and_std(seconds / unit)
+            place = {"scale": scale, "clock": clock, "batch": batch}
+            rows.append(
+                place
+                | {
+                    "variant": cell.variant.label,
+                    "perplexity": f"≤{step:g}",
+                    "unit": name,
+                    "time": mean if reached == cell.seeds else _missing(seconds),
+                    "time ±": std if reached == cell.seeds else None,
+                    "seeds": f"{reached} of {cell.seeds}",
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def note(made: pd.DataFrame) -> str:
+    return (
+        "Seconds of training, evaluation and checkpoints apart; ± one standard deviation over "
+        "seeds. Between two evaluations the logarithm of the perplexity is taken to be linear in "
+        "time, beyond them nothing is assumed. Thresholds, where none are given: round numbers "
+        "below the first evaluation of the run that is then lowest, down to the lowest perplexity "
+        "that every completed run reaches. Seeds: those that reach it, of all."
+    )
+
+
+def draw(frames: Frames, thresholds: Sequence[float] | None = None) -> Figure:
+    settings, left_out = _settings(frames, thresholds)
+    fig, axes = style.panels(len(settings), height=2.8)
+    for ax, (setting, group, steps) in zip(axes, settings, strict=True):
+        finite = [t for cell in group for step in steps for t in times_to(cell, step)]
+        unit, name = style.time_unit(max(filter(np.isfinite, finite), default=0))
+        for place, cell in enumerate(group):
+            _line(ax, cell, steps, unit, offset=(place - (len(group) - 1) / 2) * 0.09)
+        ax.set_xticks(range(len(steps)), [f"≤{step:g}" for step in steps])
+        ax.grid(axis="x", visible=False)
+        ax.set_ylim(bottom=0)
+        ax.set_xlabel("validation perplexity")
+        ax.set_ylabel(style.time_label(setting[1], name))
+        ax.set_title(style.setting_title(setting, [cell.seeds for cell in group]))
+    made = [cell for _, group, _ in settings for cell in group]
+    style.legend(fig, [cell.variant for cell in made])
+    style.footnote(
+        fig,
+        "Mean and ± 1 std over seeds; no point where a seed does not get there. "
+        f"{style.byte_note(made)}".rstrip(),
+        style.sentence(left_out),
+        style.partial_note(frames.of(EXPERIMENT).partial),
+    )
+    return fig
+
+
+def _settings(
+    frames: Frames, thresholds: Sequence[float] | None
+) -> tuple[list[tuple[tuple, list[Cell], Sequence[float]]], str]:
+    made, left_out = timed(cells(frames, EXPERIMENT))
+    found = []
+    for setting, group in by_setting(made).items():
+        steps = derived_thresholds(group) if thresholds is None else thresholds
+        if steps:
+            found.append((setting, group, steps))
+    if not found:
+        raise CannotAnswer("no perplexity is passed by every completed run of a setting")
+    return found, left_out
+
+
+def _missing(seconds: pd.Series) -> str:
+    return "not reached" if np.isinf(seconds).any() else "before the first evaluation"
+
+
+def _line(ax: Axes, cell: Cell, steps: Sequence[float], unit: float, offset: float) -> None:
+    """Slightly beside the threshold, so that methods do not hide each other."""
+    times = [times_to(cell, step) / unit for step in steps]
+    means = [time.mean() if np.isfinite(time).all() else np.nan for time in times]
+    stds = [time.std(ddof=1) if np.isfinite(time).all() else np.nan for time in times]
+    ax.errorbar(
+        np.arange(len(steps)) + offset,
+        means,
+        yerr=stds,
+        **style.line(cell.variant),
+        marker="o",
+        markersize=3,
+        elinewidth=0.8,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main(["time_to_threshold"]))
