@@ -4,10 +4,13 @@ import argparse
 import sys
 import time
 import traceback
+from collections.abc import Mapping
 from importlib import import_module
+from inspect import signature
+from math import inf
 from pathlib import Path
 from pkgutil import iter_modules
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 
 import pandas as pd
 
@@ -17,7 +20,7 @@ from analysis.made import BROKEN, MADE, REFUSED, Item, read_made
 from paper_figures.output import on_screen, save_figure, save_made, save_table
 from paper_figures.style import partial_note
 
-SHOWN = ("final_loss", "claims")
+SHOWN = ("final_loss", "speedup", "claims")
 """Tables that are also printed, the most important one last."""
 
 
@@ -42,7 +45,9 @@ def main(names: list[str] | None = None, argv: list[str] | None = None) -> int:
     """
     modules = {name: import_module(f"paper_figures.{name}") for name in names or scripts()}
     needy = any(experiments_of(module) for module in modules.values())
-    args = _arguments(names, needy).parse_args(argv)
+    steps = any("thresholds" in _parameters(module) for module in modules.values())
+    args = _arguments(names, needy, steps).parse_args(argv)
+    options = {"thresholds": args.thresholds} if steps else {}
     out = args.out or args.runs / "figures"
 
     frames, missing = None, "it was not asked for"
@@ -61,7 +66,7 @@ def main(names: list[str] | None = None, argv: list[str] | None = None) -> int:
     items, tables = {}, {}
     for count, (name, module) in enumerate(modules.items(), start=1):
         print(f"[{count}/{len(modules)}] {name}", flush=True)
-        items[name], tables[name] = make(name, module, frames, missing, out)
+        items[name], tables[name] = make(name, module, frames, missing, out, options)
     save_made(items, out)
 
     for name in sorted(tables, key=lambda name: SHOWN.index(name) if name in SHOWN else -1):
@@ -82,12 +87,17 @@ def main(names: list[str] | None = None, argv: list[str] | None = None) -> int:
 
 
 def make(
-    name: str, module: ModuleType, frames: Frames | None, missing: str, out: Path
+    name: str,
+    module: ModuleType,
+    frames: Frames | None,
+    missing: str,
+    out: Path,
+    options: Mapping[str, object] = MappingProxyType({}),
 ) -> tuple[Item, pd.DataFrame | None]:
     """Makes one script's figure and table, both or neither, and returns what became of it.
 
     Files that an earlier call made, and that the runs no longer allow, are removed. `missing`
-    says why there are no frames, if there are none.
+    says why there are no frames, if there are none; `options` go to the functions that have them.
     """
     experiments = experiments_of(module)
     title = (module.__doc__ or name).strip().partition("\n\n")[0].replace("\n", " ")
@@ -96,8 +106,9 @@ def make(
         if experiments and frames is None:
             raise CannotAnswer(missing)
         given = (frames,) if experiments else ()
-        table = module.table(*given) if hasattr(module, "table") else None
-        figure = module.draw(*given) if hasattr(module, "draw") else None
+        heeded = {key: value for key, value in options.items() if key in _parameters(module)}
+        table = module.table(*given, **heeded) if hasattr(module, "table") else None
+        figure = module.draw(*given, **heeded) if hasattr(module, "draw") else None
         note = [module.note(table)] if hasattr(module, "note") else []
     except CannotAnswer as error:
         item |= {"state": REFUSED, "why": str(error).rstrip(".")}
@@ -128,7 +139,25 @@ def make(
     return Item(state=MADE, files=tuple(file.name for file in files), **item), table
 
 
-def _arguments(names: list[str] | None, needy: bool) -> argparse.ArgumentParser:
+def _parameters(module: ModuleType) -> set[str]:
+    """What a script's functions take, all of them the same."""
+    made = [getattr(module, name) for name in ("draw", "table") if hasattr(module, name)]
+    return {name for function in made for name in signature(function).parameters}
+
+
+def _perplexities(text: str) -> list[float]:
+    try:
+        found = [float(part) for part in text.split(",")]
+    except ValueError:
+        found = []
+    if not found or not all(1 < each < inf for each in found):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no list of perplexities above 1, like 18,17,16"
+        )
+    return found
+
+
+def _arguments(names: list[str] | None, needy: bool, steps: bool) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=f"python -m paper_figures{'.' + names[0] if names else ''}",
         description="Makes the paper's figures and tables from run folders.",
@@ -137,5 +166,12 @@ def _arguments(names: list[str] | None, needy: bool) -> argparse.ArgumentParser:
     if not needy:
         runs.nargs, runs.default = "?", Path("runs")
         runs.help = "folder whose folder figures is written to (default: runs); none is read"
+    if steps:
+        parser.add_argument(
+            "--thresholds",
+            type=_perplexities,
+            metavar="18,17,16",
+            help="perplexities to time training to (default: round ones that all runs pass)",
+        )
     parser.add_argument("--out", type=Path, help="where to write (default: RUNS/figures)")
     return parser

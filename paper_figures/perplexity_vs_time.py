@@ -1,7 +1,6 @@
 """Validation perplexity against time of training, and PACI's speed-up over the best flush."""
 
 import sys
-from collections.abc import Sequence
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -16,7 +15,7 @@ from paper_figures.command import main
 EXPERIMENT = "q2"
 
 
-def draw(frames: Frames, thresholds: Sequence[float] | None = None) -> Figure:
+def draw(frames: Frames) -> Figure:
     made, left_out = timed(cells(frames, EXPERIMENT))
     settings = by_setting(made)
     fig, axes = style.panels(len(settings), height=2.7)

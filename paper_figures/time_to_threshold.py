@@ -26,7 +26,8 @@ def table(frames: Frames, thresholds: Sequence[float] | None = None) -> pd.DataF
         unit, name = style.time_unit(max(finite, default=0))
         for (cell, step), seconds in times.items():
             reached = int(np.isfinite(seconds).sum())
-            mean, std = mean_and_std(seconds / unit)
+            measured = reached == len(seconds)
+            mean, std = mean_and_std(seconds / unit) if measured else (_missing(seconds), None)
             place = {"scale": scale, "clock": clock, "batch": batch}
             rows.append(
                 place
@@ -34,8 +35,8 @@ def table(frames: Frames, thresholds: Sequence[float] | None = None) -> pd.DataF
                     "variant": cell.variant.label,
                     "perplexity": f"≤{step:g}",
                     "unit": name,
-                    "time": mean if reached == cell.seeds else _missing(seconds),
-                    "time ±": std if reached == cell.seeds else None,
+                    "time": mean,
+                    "time ±": std,
                     "seeds": f"{reached} of {cell.seeds}",
                 }
             )

@@ -31,3 +31,47 @@ def q1(tmp_path):
                 drift=DRIFT[a] if method != "1f1b-flush" else None,
             )
     return tmp_path
+
+
+@pytest.fixture
+def q2(tmp_path):
+    """A folder with Q2 at one batch size, on measured costs, over two seeds: flush at two
+    micro-batch counts, and paci a=8, which is twice as fast and stops short of flush's last
+    perplexity."""
+    for seed in range(2):
+        for method, m, pace, last in (
+            ("1f1b-flush", 4, 12, 8),
+            ("1f1b-flush", 8, 10, 8),
+            ("paci", 8, 5, 9),
+        ):
+            perplexities = [300, 20, 16, 13, 11, last]
+            run_folders.write_run(
+                tmp_path / "q2",
+                f"{method}-{m}-s{seed}",
+                experiment="q2",
+                method=method,
+                accumulation=m,
+                seed=seed,
+                losses=[4 - k / 10 + seed / 100 for k in range(5)],
+                evaluations=[(k, pace * k * (1 + seed / 9), p) for k, p in enumerate(perplexities)],
+                clock="simulated, measured costs",
+                drift=DRIFT[8] if method == "paci" else None,
+            )
+    return tmp_path
+
+
+@pytest.fixture
+def study(q1, q2):
+    """Q1 with its control, and Q2."""
+    for seed in range(2):
+        run_folders.write_run(
+            q1,
+            f"control-s{seed}",
+            method="paci",
+            accumulation=8,
+            weights="stashed",
+            seed=seed,
+            losses=[4 - 0.02 * k + 0.15 + 0.01 * seed for k in range(100)],
+            perplexities=[30 - k / 10 + 0.15 for k in range(100)],
+        )
+    return q1

@@ -1,0 +1,80 @@
+"""Verdicts on times whose verdict is plain."""
+
+import pandas as pd
+import pytest
+
+from analysis import cells, read_runs
+from analysis.claims.q2 import AT_EVERY_THRESHOLD, SOONER, SOONER_THAN_EQUAL, q2_claims
+from analysis.verdicts import FAILS, HOLDS, UNDECIDED, UNTESTABLE, UNTESTED, sooner
+from paper_figures.published import published
+
+
+@pytest.mark.parametrize(
+    ("ratios", "verdict"),
+    [
+        ((1.4, 1.5), HOLDS),
+        ((0.7, 0.8), FAILS),
+        ((0.8, 1.5), UNDECIDED),
+        ((1.4,), UNDECIDED),
+    ],
+)
+def test_sooner(ratios, verdict):
+    assert sooner(pd.Series(ratios)).verdict == verdict
+
+
+def claims(write_run, thresholds=None, paces=(1.5, 1.6), lowest=9, **options):
+    options = {"clock": "wall"} | options
+    for seed, pace in enumerate(paces):
+        for name, method, a, speed, last in (
+            ("f4", "1f1b-flush", 4, 1, 8),
+            ("f8", "1f1b-flush", 8, 0.5, 8),
+            ("p8", "paci", 8, pace, lowest),
+        ):
+            points = [(0, 0, 300), (1, 10, 16), (2, 20, 11), (4, 40, last)]
+            write_run(
+                f"{name}-{seed}",
+                experiment="q2",
+                seed=seed,
+                method=method,
+                accumulation=a,
+                evaluations=[(k, t / speed, p) for k, t, p in points],
+                **options,
+            )
+    table = q2_claims(cells(read_runs(write_run.root), "q2"), published("q2"), thresholds)
+    return table.set_index("claim")
+
+
+def test_the_claims_of_a_small_q2(write_run):
+    table = claims(write_run)
+    assert table["verdict"].to_dict() == {
+        SOONER: HOLDS,
+        SOONER_THAN_EQUAL: HOLDS,
+        AT_EVERY_THRESHOLD: HOLDS,
+    }
+    assert table.loc[SOONER, "ours"].endswith("at 9, over 1f1b-flush m=4")
+    assert table.loc[SOONER_THAN_EQUAL, "ours"].endswith("at 9, over 1f1b-flush m=8")
+    assert table.loc[SOONER, "paper"] == "1.69× (batch 128)"
+    assert "≤17: 1.59×" in table.loc[AT_EVERY_THRESHOLD, "paper"]
+    assert set(table["clock"]) == {"wall"}
+
+
+@pytest.mark.parametrize(
+    ("options", "claim", "verdict"),
+    [
+        ({"paces": (0.5, 0.6)}, SOONER, FAILS),
+        ({"paces": (0.5, 1.6)}, SOONER, UNDECIDED),
+        ({"paces": (1.5,)}, SOONER, UNDECIDED),
+        ({"thresholds": [12, 8.5]}, AT_EVERY_THRESHOLD, FAILS),  # only flush gets to 8.5
+        ({"thresholds": [12, 5]}, AT_EVERY_THRESHOLD, UNDECIDED),  # neither does
+        ({"clock": "simulated"}, SOONER, UNTESTABLE),
+        ({"scale": "smoke"}, SOONER, UNTESTABLE),
+        ({"accumulation": 1}, SOONER, UNTESTED),
+    ],
+)
+def test_claims_that_do_not_hold(write_run, options, claim, verdict):
+    if "accumulation" in options:
+        write_run("p", experiment="q2", method="paci", accumulation=1, clock="wall")
+        table = q2_claims(cells(read_runs(write_run.root), "q2"), published("q2"))
+        assert set(table["verdict"]) == {verdict}
+        return
+    assert claims(write_run, **options).loc[claim, "verdict"] == verdict
