@@ -146,7 +146,7 @@ def check(config: DictConfig) -> None:
             f"batch must be a multiple of method.accumulation ({method.accumulation}), "
             f"not {config.batch}"
         )
-    if updates(config) < config.evaluations:
+    if config.task == "training" and updates(config) < config.evaluations:
         raise ValueError(
             f"tokens={config.tokens} make {updates(config)} updates of {config.batch} sequences "
             f"of {config.model.context} tokens, too few for evaluations={config.evaluations}"
@@ -175,6 +175,7 @@ _WHOLE_NUMBERS = {
     "tokens": 1,
     "evaluations": 1,
     "measure_every": 0,
+    "throughput.microbatches": 1,
     "validation_microbatch": 1,
     "model.layers": 1,
     "model.width": 1,
@@ -193,7 +194,13 @@ _OPTIONAL_WHOLE_NUMBERS = {
 }
 _FRACTIONS = ["optimizer.warmup", "optimizer.final", "optimizer.anneal", "model.dropout"]
 _NOT_NEGATIVE = ["optimizer.weight_decay", "model.initialisation"]
-_POSITIVE = ["optimizer.lr", "optimizer.reference_batch", "optimizer.eps"]
+_POSITIVE = [
+    "throughput.error",
+    "throughput.most_seconds",
+    "optimizer.lr",
+    "optimizer.reference_batch",
+    "optimizer.eps",
+]
 _CHOICES = {
     "task": ("training", "throughput"),
     "cluster.name": ("local", "inline", "slurm"),
@@ -215,8 +222,28 @@ def _whole(value: object, least: int) -> bool:
 
 
 def updates(config: DictConfig) -> int:
-    """Updates of a run: the token budget over the tokens of one update."""
+    """Updates of a run: the token budget over the tokens of one update; of a throughput run, one
+    repetition, and there may be more."""
+    if config.task == "throughput":
+        return windows(config)
     return config.tokens // (config.batch * config.model.context)
+
+
+def full_after(config: DictConfig) -> int:
+    """Updates after which the pipeline is full: as many micro-batches as stages are through."""
+    return math.ceil(config.stages / config.method.accumulation)
+
+
+def windows(config: DictConfig) -> int:
+    """Updates of one repetition of a throughput run, filling the pipeline included."""
+    measured = math.ceil(config.throughput.microbatches / config.method.accumulation)
+    return full_after(config) + measured
+
+
+def repeats_exactly(config: DictConfig) -> bool:
+    """Whether two repetitions take the same time to the last digit."""
+    executor = config.executor
+    return executor.name == "local" and not OmegaConf.select(executor, "cost.jitter")
 
 
 def schedule_of(config: DictConfig) -> Schedule:

@@ -4,6 +4,7 @@
     code.diff          of a submitted run: what its code has beyond a commit
     environment.json   machine, versions, commit; a list, one of each start
     metrics.jsonl      a line per update and per evaluation
+    throughput.jsonl   instead of metrics.jsonl, of task=throughput: a line per repetition
     stages.jsonl       a line per stage and segment: drift, memory, busy time
     status.json        running, completed, failed, out-of-memory or preempted, and why
     checkpoints/       to go on from
@@ -143,13 +144,14 @@ class RunFolder:
         return f"interrupted: goes on from update {done}"
 
     def log(self, file: str, lines: list[dict]) -> None:
-        """Append `lines` to metrics.jsonl or stages.jsonl."""
+        """Append `lines` to metrics.jsonl, throughput.jsonl or stages.jsonl."""
         with (self.path / file).open("a") as log:
             log.write("".join(json.dumps(line) + "\n" for line in lines))
 
     def rewind(self, update: int) -> None:
-        """Forget the lines after `update`: the run goes on from a checkpoint taken there."""
-        for name in ("metrics.jsonl", "stages.jsonl"):
+        """Forget the lines after `update`: the run goes on from a checkpoint taken there. And
+        every repetition, none of which is gone on with."""
+        for name in ("metrics.jsonl", "stages.jsonl", "throughput.jsonl"):
             file = self.path / name
             if file.exists():
                 kept = [line for line in _whole_lines(file) if json.loads(line)["update"] <= update]

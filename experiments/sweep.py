@@ -12,6 +12,7 @@ import json
 import sys
 import traceback
 from pathlib import Path
+from statistics import mean
 
 from omegaconf import DictConfig, OmegaConf
 from submitit import Job
@@ -74,14 +75,14 @@ def sweep(folders: list[RunFolder]) -> None:
     """Do what is to be done, with a bar over all updates and a line for each run as it ends."""
     config = folders[0].config
     todo = {str(folder.path): folder for folder in folders if not folder.finished}
-    with tqdm(total=sum(updates(f.config) for f in folders), unit="update", disable=None) as bar:
+    with tqdm(total=in_all(folders), unit="update", disable=None) as bar:
         for folder in folders:
             if str(folder.path) not in todo:
                 tqdm.write(f"{summary(folder, folder.status())}  (from before)")
         jobs = [OmegaConf.to_container(folder.config) for folder in todo.values()]
         logs, device = Path(config.runs) / ".jobs", config.executor.device
         for ended in dispatch(run, jobs, config.cluster, logs, device):
-            bar.n = sum(folder.status().get("update", 0) for folder in folders)
+            bar.n, bar.total = sum(done(folder) for folder in folders), in_all(folders)
             bar.refresh()
             if ended is not None:
                 job_config, job = ended
@@ -89,6 +90,16 @@ def sweep(folders: list[RunFolder]) -> None:
                 told = outcome(job)
                 known = told if told.get("state") == "in use" else folder.status() or told
                 tqdm.write(summary(folder, known, job.paths.stdout))
+
+
+def done(folder: RunFolder) -> int:
+    """Updates."""
+    return folder.status().get("update", 0)
+
+
+def in_all(folders: list[RunFolder]) -> int:
+    """Updates there will be; how many repetitions a throughput run needs, it alone can say."""
+    return sum(folder.status().get("updates") or updates(folder.config) for folder in folders)
 
 
 def run(config: dict) -> dict:
@@ -128,7 +139,7 @@ def outcome(job: Job) -> dict:
 
 
 def summary(folder: RunFolder, status: dict, log: Path | None = None) -> str:
-    """One line: what became of a run, and its last losses."""
+    """One line: what became of a run, and its last losses, or its throughput."""
     state = status.get("state", "not started")
     line = f"{folder.path.name:<28} {state}"
     if state == "running":  # its process is gone, or this would not be asked
@@ -136,18 +147,22 @@ def summary(folder: RunFolder, status: dict, log: Path | None = None) -> str:
     if status.get("why"):
         line += f": {status['why']}"
     if state == "completed":
-        line += "".join(f"  {name} {value:.3f}" for name, value in last_values(folder).items())
+        line += "".join(f"  {name} {value}" for name, value in last_values(folder).items())
     elif log is not None:
         line += f"  (log: {log})"
     return line
 
 
-def last_values(folder: RunFolder) -> dict[str, float]:
+def last_values(folder: RunFolder) -> dict[str, str]:
     values = {}
-    log = folder.path / "metrics.jsonl"
-    for line in log.read_text().splitlines() if log.exists() else []:
-        values |= {k: v for k, v in json.loads(line).items() if k in ("loss", "perplexity")}
-    return values
+    for line in logged(folder.path / "metrics.jsonl"):
+        values |= {k: f"{v:.3f}" for k, v in line.items() if k in ("loss", "perplexity")}
+    rates = [line["tokens"] / line["seconds"] for line in logged(folder.path / "throughput.jsonl")]
+    return values | ({"tokens/s": f"{mean(rates):.4g}"} if rates else {})
+
+
+def logged(log: Path) -> list[dict]:
+    return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
 
 
 def has_result(folder: RunFolder) -> bool:

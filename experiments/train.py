@@ -26,9 +26,13 @@ from experiments.config import compose, ranks
 from experiments.rank import backend, check_started, is_first, join, started_by
 from experiments.run import Run
 from experiments.runfolder import InUse
+from experiments.throughput import Throughput
 from experiments.training import Diverged, Training
 from paci.failure import RankFailed
 from paci.launch import end_process, spawn
+
+TASKS = {"training": Training, "throughput": Throughput}
+"""What a run does with its pipeline; each in one process, or as one rank of several."""
 
 
 def main() -> None:
@@ -66,14 +70,14 @@ def train(run: Run) -> dict:
             folder.describe()
         try:
             if run.config.executor.name == "local":
-                Training(run).train()
+                TASKS[run.config.task](run).train()
             elif started_by():
                 train_rank(run)
             else:
                 config = OmegaConf.to_container(run.config)
                 spawn(
                     spawned_rank, ranks(run.config), config, backend=backend(run.config),
-                    preload=["experiments.training"],
+                    preload=["experiments.training", "experiments.throughput"],
                 )  # fmt: skip
         except BaseException as error:
             state, why = outcome(error)
@@ -92,7 +96,7 @@ def spawned_rank(config: dict) -> None:
 
 def train_rank(run: Run) -> None:
     """One rank of a distributed run. A signal ends the run in order, at every rank."""
-    training = Training(run)
+    training = TASKS[run.config.task](run)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda signum, frame: training.pipeline.interrupt())
     try:

@@ -1,0 +1,129 @@
+"""How fast a run trains, and what it holds: the same pipeline, repeated until the rate is known.
+
+    update at the last stage    1    2    3    4    5
+    repetition               fill ──┼────┼────┼────┼── drain
+                                    └── counted ───┘
+
+A repetition is a segment of its own. What counts lies between two updates of the last stage: the
+first by which as many micro-batches are through as there are stages, and the last. So neither the
+filling nor the draining of the pipeline is in it, and of a flush, whose every update drains, the
+bubble is.
+"""
+
+import math
+import statistics
+import time
+from itertools import count
+
+from tqdm import tqdm
+
+from experiments.books import stage_lines
+from experiments.config import full_after, repeats_exactly, windows
+from experiments.pipelines import CLOCKS, build_pipeline
+from experiments.run import Run
+from paci.actions import BACKWARD, WEIGHT_GRADIENT
+from paci.local import Segment
+from paci.timeline import Timeline
+
+LEAST = 3
+"""Repetitions before their spread is believed."""
+
+
+class Throughput:
+    """`run`, in this process; where there are several, each is one rank and calls the same.
+
+    The rank that knows the times (`reports`) decides, for all, when it is enough.
+    """
+
+    def __init__(self, run: Run):
+        self.run, self.config, self.folder = run, run.config, run.folder
+        self.pipeline = build_pipeline(run)
+        self.clock = CLOCKS[run.config.executor.name]
+        self.rates: list[float] = []  # tokens/s of each repetition
+        self.started = time.monotonic()
+
+    def train(self) -> None:
+        """Warm up, then repeat until the relative standard error of tokens/s is small enough, or
+        time is up; once, if all repetitions are alike. An interrupted run starts again."""
+        if self.pipeline.reports:
+            self.folder.rewind(-1)
+        a, exact = self.config.method.accumulation, repeats_exactly(self.config)
+        with tqdm(desc=self.folder.path.name, unit="repetition", disable=self.silent) as bar:
+            for repetition in count(1 if exact else 0):
+                updates = windows(self.config) if repetition else full_after(self.config)
+                batches = self.run.batches(self.pipeline.microbatch, updates * a)
+                segment = self.pipeline.train(batches)
+                if segment and repetition and not segment.interrupted:
+                    self.log(repetition, segment)
+                    bar.set_postfix_str(f"{self.rates[-1]:.4g} tokens/s", refresh=False)
+                bar.update()
+                state, why = next(filter(None, self.pipeline.gather(self.outcome())))
+                if self.pipeline.reports:
+                    self.report(state, why)
+                if state != "running":
+                    return
+
+    def log(self, repetition: int, segment: Segment) -> None:
+        updates, seconds = steady(segment.timeline, self.config.stages, full_after(self.config))
+        tokens = self.run.tokens(updates)
+        self.rates.append(tokens / seconds)
+        line = {
+            "repetition": repetition,
+            "tokens": tokens,
+            "seconds": seconds,
+            "updates": updates,
+            "clock": self.clock,
+        }
+        self.folder.log("throughput.jsonl", [line])
+        lines = stage_lines(self.run, segment, self.done, self.clock)
+        self.folder.log("stages.jsonl", lines)
+
+    def outcome(self) -> tuple[str, str | None] | None:
+        """The state that the run is in now, and why; None where nothing is known of it."""
+        if not self.pipeline.reports:
+            return None
+        if self.pipeline.interrupted:
+            return "preempted", self.folder.interrupted()
+        if self.rates and repeats_exactly(self.config):
+            return "completed", None
+        settings, error = self.config.throughput, relative_standard_error(self.rates)
+        if error <= settings.error:
+            return "completed", None
+        if self.rates and time.monotonic() - self.started > settings.most_seconds:
+            why = f"time was up after {len(self.rates)} repetition(s)"
+            return "completed", why + (f", error {error:.1%}" if error < math.inf else "")
+        return "running", None
+
+    def report(self, state: str, why: str | None) -> None:
+        """How many updates there will be is known at the end."""
+        total = self.done if state == "completed" else max(self.done, self.run.updates)
+        self.folder.report(state, self.done, total, why)
+
+    @property
+    def done(self) -> int:
+        """Updates."""
+        return self.pipeline.microbatch // self.config.method.accumulation
+
+    @property
+    def silent(self) -> bool | None:
+        """Of the bar; None leaves it to whether there is a terminal."""
+        return None if self.pipeline.reports else True
+
+
+def steady(timeline: Timeline, stages: int, full: int) -> tuple[int, float]:
+    """Updates after the `full`-th at the last stage, and the time that they took."""
+    ends = sorted(
+        row.end
+        for row in timeline.rows
+        if row.stage == stages - 1
+        and row.kind in (BACKWARD, WEIGHT_GRADIENT)
+        and (row.microbatch + 1) % timeline.accumulation == 0
+    )
+    return len(ends) - full, ends[-1] - ends[full - 1]
+
+
+def relative_standard_error(rates: list[float]) -> float:
+    """Standard error of the mean over the mean; infinite for fewer than `LEAST`."""
+    if len(rates) < LEAST:
+        return math.inf
+    return statistics.stdev(rates) / math.sqrt(len(rates)) / statistics.mean(rates)
