@@ -32,7 +32,7 @@ def save_figure(fig: Figure, folder: Path, name: str) -> list[Path]:
     ):
         buffer = io.BytesIO()
         fig.savefig(buffer, format=kind, metadata=metadata)
-        written.append(_write(folder / f"{name}.{kind}", buffer.getvalue()))
+        written.append(write(folder / f"{name}.{kind}", buffer.getvalue()))
     plt.close(fig)
     return written
 
@@ -49,12 +49,12 @@ def save_table(table: pd.DataFrame, folder: Path, name: str, note: str = "") -> 
         "md": markdown + "\n" + (f"\n{note}\n" if note else ""),
         "tex": "".join(f"% {line}\n" for line in note.splitlines()) + latex + "\n",
     }
-    return [_write(folder / f"{name}.{kind}", text.encode()) for kind, text in texts.items()]
+    return [write(folder / f"{name}.{kind}", text.encode()) for kind, text in texts.items()]
 
 
 def save_made(items: dict[str, Item], folder: Path) -> Path:
     """Writes what became of these items into the folder's record; other items stay in it."""
-    return _write(folder / FILE, as_json(read_made(folder) | items).encode())
+    return write(folder / FILE, as_json(read_made(folder) | items).encode())
 
 
 def on_screen(table: pd.DataFrame, width: int = 22) -> str:
@@ -84,7 +84,8 @@ def _text(cell: object, digits: int = 4) -> str:
     return f"{cell:.{digits}g}" if isinstance(cell, float) else str(cell)
 
 
-def _write(path: Path, content: bytes) -> Path:
+def write(path: Path, content: bytes) -> Path:
+    """Writes a file, whole or not at all, and its folder if need be."""
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     unfinished.write_bytes(content)

@@ -14,14 +14,13 @@ _spec.loader.exec_module(run_folders)
 DRIFT = {8: [{"0": 1, "1": 7}] * 7 + [{"0": 8}], 1: [{str(7 - stage): 8} for stage in range(8)]}
 
 
-@pytest.fixture
-def q1(tmp_path):
-    """A folder with Q1 at one batch size: flush, paci a=8 and async-1f1b over two seeds."""
+def write_q1(root):
+    """Q1 at one batch size: flush, paci a=8 and async-1f1b over two seeds."""
     for seed in range(2):
         noise = 0.01 * seed
         for method, a, lag in (("1f1b-flush", 8, 0.0), ("paci", 8, 0.2), ("async-1f1b", 1, 0.5)):
             run_folders.write_run(
-                tmp_path,
+                root,
                 f"{method}-s{seed}",
                 method=method,
                 accumulation=a,
@@ -30,7 +29,18 @@ def q1(tmp_path):
                 perplexities=[30 - k / 10 + lag for k in range(100)],
                 drift=DRIFT[a] if method != "1f1b-flush" else None,
             )
-    return tmp_path
+    return root
+
+
+@pytest.fixture
+def q1(tmp_path):
+    return write_q1(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def q1_once(tmp_path_factory):
+    """The same, for tests that only read it."""
+    return write_q1(tmp_path_factory.mktemp("runs"))
 
 
 @pytest.fixture

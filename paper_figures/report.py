@@ -1,0 +1,257 @@
+"""Everything that was made of a folder's runs, on one page: python -m paper_figures.report RUNS
+
+RUNS/figures/report.html holds all it shows: it opens from disk, without a network or a script. It
+is made of what `python -m paper_figures RUNS` left in RUNS/figures, of the runs, and of their
+`environment.json`.
+"""
+
+import argparse
+import base64
+import csv
+import json
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import pandas as pd
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from PIL import Image
+
+from analysis import Frames, NoRuns, read_runs
+from analysis.made import MADE, Item, read_made
+from analysis.report import by_state, not_results, outdated
+from analysis.verdicts import FAILS, HOLDS
+from paper_figures.output import readable, write
+
+SECTIONS = {
+    "claims": "Claims",
+    "q1": "Q1: stability",
+    "q2": "Q2: time to perplexity",
+    "q3": "Q3: throughput and memory",
+    "extrapolation": "Extrapolation",
+    "": "Methods and schedules",
+}
+"""Parts of the page in their order; the last is of what needs no runs."""
+CONTEXT = ("experiment", "scale", "clock")
+"""Columns that are said once, above the table, if they are the same in all its rows."""
+LONG = 16
+"""A table of more rows is closed at first, if a figure shows what is in it."""
+DOTS_PER_PIXEL = 2
+"""Of a figure's PNG to a pixel of the page: its text of 8 pt is then 11 pixels high."""
+
+
+def page(root: Path, folder: Path, frames: Frames) -> str:
+    """The page as HTML: of the runs below `root` and of what was made of them in `folder`."""
+    items = read_made(folder)
+    templates = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    templates.filters["join_lines"] = lambda text: " ".join(text.split())
+    return templates.get_template("report.html.j2").render(
+        root=root,
+        scales=sorted(frames.used["scale"].unique()),
+        clocks=sorted(frames.used["clock"].dropna().unique()),
+        used=len(frames.used),
+        verdicts=count_verdicts(folder / "claims.csv") if _made(items, "claims") else {},
+        questions=SECTIONS,
+        sections=sections(items.values(), folder),
+        outdated=[item.name for item in outdated(items.values(), frames)],
+        states=_cells(by_state(frames.runs)) if len(frames.runs) else None,
+        runs=_cells(runs_by_cell(frames.used)) if len(frames.used) else None,
+        left_out=_cells(left_out) if len(left_out := not_results(frames.runs)) else None,
+        notes=frames.notes,
+        machines=machines(root, frames.runs.index),
+        kinds={HOLDS: "good", FAILS: "bad"},
+    )
+
+
+def sections(items: Iterable[Item], folder: Path) -> list[dict]:
+    """The page's parts that have anything in them: their id, title and items."""
+    parts: dict[str, list[Item]] = {key: [] for key in SECTIONS}
+    for item in sorted(items, key=lambda item: item.name):
+        parts.setdefault(_section(item), []).append(item)
+    return [
+        {"id": key or "methods", "title": SECTIONS.get(key, key), "items": shown}
+        for key, part in parts.items()
+        if (shown := [_show(item, folder) for item in part])
+    ]
+
+
+def _section(item: Item) -> str:
+    if item.name in SECTIONS or not item.experiments:
+        return item.name if item.name in SECTIONS else ""
+    return item.experiments[0].partition("-")[0]  # q3-emulated is of q3
+
+
+def _show(item: Item, folder: Path) -> dict:
+    """What the template shows of an item, read from its files."""
+    files = {Path(name).suffix[1:]: folder / name for name in item.files}
+    shown = {
+        "item": item,
+        "made": item.state == MADE,
+        "figure": None,
+        "table": None,
+        "claims": None,
+    }
+    if "png" in files:
+        with Image.open(files["png"]) as image:
+            width, height = (round(pixels / DOTS_PER_PIXEL) for pixels in image.size)
+        data = data_uri("image/png", files["png"])
+        shown["figure"] = {"data": data, "width": width, "height": height}
+    if "csv" in files:
+        table = readable(read_table(files["csv"]))
+        shown["table"] = _cells(table)
+        if item.name == "claims":
+            shown["claims"] = claims(table)
+    kinds = {"csv": "text/csv", "tex": "application/x-tex", "pdf": "application/pdf"}
+    shown["closed"] = "png" in files and "csv" in files and len(shown["table"]["rows"]) > LONG
+    shown["downloads"] = [
+        {"name": files[kind].name, "kind": kind.upper(), "data": data_uri(media, files[kind])}
+        for kind, media in kinds.items()
+        if kind in files
+    ]
+    return shown
+
+
+def read_table(file: Path) -> pd.DataFrame:
+    """A table that `save_table` wrote, each cell as a number if it is one, else as text."""
+    with file.open(newline="", encoding="utf-8") as text:
+        header, *rows = csv.reader(text)
+    cells = [[_number(cell) for cell in row] for row in rows]
+    return pd.DataFrame(cells, columns=header, dtype=object)
+
+
+def claims(table: pd.DataFrame) -> dict[str, list[dict]]:
+    """The claims of each question, and with each the place where it was looked at."""
+    rows = table.to_dict("records")
+    for row in rows:
+        batch = f"batch {row['batch']}" if row["batch"].isdecimal() else row["batch"]
+        place = (batch, row["variant"], row["scale"], row["clock"])
+        row["place"] = " · ".join(word for word in place if word not in ("–", "all"))
+    return {
+        key: [row for row in rows if row["question"] == key] for key in table["question"].unique()
+    }
+
+
+def count_verdicts(claims: Path) -> dict[str, int]:
+    """How many claims have each verdict: those that hold, those that do not, the others."""
+    counts = read_table(claims)["verdict"].value_counts()
+    order = [HOLDS, FAILS, *(verdict for verdict in counts.index if verdict not in (HOLDS, FAILS))]
+    return {verdict: int(counts[verdict]) for verdict in order if verdict in counts}
+
+
+def runs_by_cell(used: pd.DataFrame) -> pd.DataFrame:
+    """The runs behind each number: those that differ in nothing but their seed, in one row."""
+    labelled = used.assign(variant=[variant.label for variant in used["variant"]])
+    labelled = labelled.rename_axis("run").reset_index()
+    labelled["diverged"] = labelled["run"].where(labelled["state"] == "diverged")
+    keys = ["experiment", "scale", "clock", "batch", "variant"]
+    grouped = labelled.sort_values("seed").groupby(keys, sort=True, dropna=False)
+    columns = {
+        "seeds": ("seed", _listed),
+        "runs": ("run", _listed),
+        "diverged": ("diverged", _listed),
+    }
+    table = grouped.agg(**columns).reset_index()
+    return table if table["diverged"].any() else table.drop(columns="diverged")
+
+
+def machines(root: Path, runs: Iterable[str]) -> list[dict]:
+    """The machines and code that the runs were done with, and on how many runs each was."""
+    found: dict[str, dict] = {}
+    for run in runs:
+        file = root / run / "environment.json"
+        try:  # a root that is itself a run has its own name
+            starts = json.loads((file if file.exists() else root / file.name).read_text())
+            starts = starts if isinstance(starts, list) else [starts]
+            facts = [_flat(start) for start in starts]
+        except (OSError, ValueError, AttributeError):
+            continue
+        for fact in facts:
+            fact.pop("from update", None)
+        for key in {json.dumps(fact) for fact in facts}:
+            found.setdefault(key, {"facts": json.loads(key), "runs": 0})["runs"] += 1
+    return [found[key] for key in sorted(found)]
+
+
+def _flat(facts: dict) -> dict[str, str]:
+    flat = {}
+    for key, value in facts.items():
+        if isinstance(value, dict):
+            value = ", ".join(f"{name} {version}" for name, version in value.items())
+        flat[key.replace("_", " ")] = "–" if value is None else str(value)
+    return flat
+
+
+def _cells(table: pd.DataFrame) -> dict:
+    """A table's cells as text, its columns' kinds, and apart what is the same in every row."""
+    table = table.astype(str)
+    same = {name: table[name].iloc[0] for name in CONTEXT if name in table and _one(table[name])}
+    table = table.drop(columns=list(same))
+    kinds = [_kind(table[name]) for name in table]
+    return {"head": list(table), "rows": table.to_numpy().tolist(), "kinds": kinds, "same": same}
+
+
+def _one(column: pd.Series) -> bool:
+    return column.nunique() == 1
+
+
+def _kind(column: pd.Series) -> str:
+    """How a column is set: "number" (perhaps with its spread), "short" or "long" text, or ""."""
+    widest = column.map(len).max()
+    if all(text and not text.strip("0123456789.,+-–±× e%") for text in column):
+        return "number"
+    return "short" if widest <= 22 else "long" if widest > 40 else ""
+
+
+def _number(text: str) -> int | float | str | None:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    return text or None
+
+
+def _listed(values: pd.Series) -> str:
+    return ", ".join(map(str, values.dropna()))
+
+
+def _made(items: dict[str, Item], name: str) -> bool:
+    return name in items and items[name].state == MADE
+
+
+def data_uri(media: str, file: Path) -> str:
+    """A file as a link to itself."""
+    return f"data:{media};base64,{base64.b64encode(file.read_bytes()).decode()}"
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Writes the page; returns the exit status, 2 if there is nothing to put on it."""
+    parser = argparse.ArgumentParser(
+        prog="python -m paper_figures.report",
+        description="Puts what was made of run folders on one page, RUNS/figures/report.html.",
+    )
+    parser.add_argument("runs", type=Path, help="folder of run folders, at any depth")
+    parser.add_argument("--figures", type=Path, help="where those are (default: RUNS/figures)")
+    args = parser.parse_args(argv)
+    folder = args.figures or args.runs / "figures"
+    try:
+        frames = read_runs(args.runs)
+    except NoRuns as error:
+        print(error, file=sys.stderr)
+        return 2
+    if not read_made(folder):
+        print(f"Nothing is made in {folder} yet: python -m paper_figures {args.runs}")
+        return 2
+    html = page(args.runs, folder, frames)
+    print(write(folder / "report.html", html.encode()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
