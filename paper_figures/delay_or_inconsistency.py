@@ -49,7 +49,7 @@ def note(made: pd.DataFrame) -> str:
 def draw(frames: Frames) -> Figure:
     settings = _settings(frames)
     most = max(len(found) for found in settings.values())
-    fig, axes = style.panels(len(settings), height=1.1 + 0.6 * most)
+    fig, axes = style.panels(len(settings), height=1.4 + 0.6 * most)
     for ax, (setting, found) in zip(axes, settings.items(), strict=True):
         for row, it in enumerate(found):
             for place, part in enumerate(PARTS):

@@ -18,10 +18,10 @@ EXPERIMENT = "q2"
 def draw(frames: Frames) -> Figure:
     made, left_out = timed(cells(frames, EXPERIMENT))
     settings = by_setting(made)
-    fig, axes = style.panels(len(settings), height=2.7)
+    fig, axes = style.panels(len(settings), height=3.2)
     for ax, (setting, group) in zip(axes, settings.items(), strict=True):
         curves = {cell: _curve(cell) for cell in group}
-        unit, name = style.time_unit(max(curve["seconds"].max() for curve in curves.values()))
+        unit, name = style.time_unit(pd.concat(curves.values())["seconds"].max())
         for cell, curve in curves.items():
             line = style.line(cell.variant)
             seconds, mean, std = curve["seconds"] / unit, curve["mean"], curve["std"]
@@ -37,9 +37,8 @@ def draw(frames: Frames) -> Figure:
     style.legend(fig, [cell.variant for cell in made])
     style.footnote(
         fig,
-        "Mean and ± 1 std over seeds, from the first evaluation after training began. Arrow: the "
-        "best flush's time over PACI's, mean over seeds, at the lowest perplexity that PACI and "
-        f"every flush reach. {style.byte_note(made)}".rstrip(),
+        "Mean and ± 1 std over seeds. Arrow: the best flush's time over PACI's at the lowest "
+        f"perplexity that PACI and every flush reach. {style.byte_note(made)}".rstrip(),
         style.sentence(left_out),
         style.partial_note(frames.of(EXPERIMENT).partial),
     )

@@ -66,7 +66,7 @@ def draw(frames: Frames, thresholds: Sequence[float] | None = None) -> Figure:
         ax.set_title(style.setting_title(setting, seeds))
         ax.set_ylabel(f"speed-up\n{style.clock_name(setting[1])}")
     top = max(ax.get_ylim()[1] for ax in axes)
-    low = min(ax.get_ylim()[0] for ax in axes)
+    low = min(0.95, *(ax.get_ylim()[0] for ax in axes))
     for ax in axes:
         ax.set_ylim(low, top)
         ax.axhline(1, color=style.INK, linewidth=0.7)

@@ -65,7 +65,7 @@ def draw(frames: Frames, thresholds: Sequence[float] | None = None) -> Figure:
         ax.grid(axis="x", visible=False)
         ax.set_ylim(bottom=0)
         ax.set_xlabel("validation perplexity")
-        ax.set_ylabel(style.time_label(setting[1], name))
+        ax.set_ylabel(style.time_label(setting[1], name), fontsize=7)
         ax.set_title(style.setting_title(setting, [cell.seeds for cell in group]))
     made = [cell for _, group, _ in settings for cell in group]
     style.legend(fig, [cell.variant for cell in made])

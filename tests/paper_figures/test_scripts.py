@@ -9,7 +9,7 @@ import pytest
 from matplotlib.testing.compare import compare_images
 
 from analysis import read_runs
-from paper_figures import loss_vs_tokens
+from paper_figures import final_loss, loss_vs_tokens, validation_perplexity
 from paper_figures.command import experiments_of, main, scripts
 
 OF_RUNS = [
@@ -95,3 +95,15 @@ def test_the_picture_depends_on_the_runs(q1, tmp_path):
     log.write_text(log.read_text().replace('"loss": 2', '"loss": 3'))
     main(["final_loss"], [str(q1), "--out", str(tmp_path / "b")])
     assert compare_images(tmp_path / "a/final_loss.png", tmp_path / "b/final_loss.png", 0)
+
+
+@pytest.mark.parametrize(("tokeniser", "unit"), [("bytes", "byte"), ("gpt2", "token")])
+def test_losses_are_per_whatever_the_text_is_cut_into(q1, tokeniser, unit):
+    for config in q1.glob("*/config.yaml"):
+        config.write_text(config.read_text().replace("tokeniser: bytes", f"tokeniser: {tokeniser}"))
+    frames = read_runs(q1)
+    (ax, *_) = loss_vs_tokens.draw(frames).axes
+    assert ax.get_ylabel() == f"training loss (nats per {unit})"
+    assert ax.get_xlabel() == f"training {unit}s (thousands)"
+    assert set(final_loss.table(frames)["unit"]) == {f"nats per {unit}"}
+    assert ("per byte" in validation_perplexity.draw(frames).get_supxlabel()) == (unit == "byte")
