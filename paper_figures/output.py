@@ -11,6 +11,7 @@ from tabulate import tabulate
 
 from analysis.made import FILE, Item, as_json, read_made
 
+KINDS = ("png", "pdf", "csv", "md", "tex")
 LATEX = {
     "±": r"$\pm$",
     "Δ": r"$\Delta$",
@@ -55,6 +56,12 @@ def save_table(table: pd.DataFrame, folder: Path, name: str, note: str = "") -> 
 def save_made(items: dict[str, Item], folder: Path) -> Path:
     """Writes what became of these items into the folder's record; other items stay in it."""
     return write(folder / FILE, as_json(read_made(folder) | items).encode())
+
+
+def remove(folder: Path, name: str) -> None:
+    """Removes whatever `save_figure` and `save_table` wrote under this name."""
+    for kind in KINDS:
+        (folder / f"{name}.{kind}").unlink(missing_ok=True)
 
 
 def on_screen(table: pd.DataFrame, width: int = 22) -> str:

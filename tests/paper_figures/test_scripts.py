@@ -1,5 +1,6 @@
 """Every figure and table: made from runs alone, reproducible, honest about gaps."""
 
+import os
 import subprocess
 import sys
 from importlib import import_module
@@ -9,8 +10,17 @@ import pytest
 from matplotlib.testing.compare import compare_images
 
 from analysis import read_runs
-from paper_figures import final_loss, loss_vs_tokens, validation_perplexity
-from paper_figures.command import experiments_of, main, scripts
+from analysis.made import read_made
+from paper_figures import (
+    command,
+    drift,
+    final_loss,
+    loss_vs_tokens,
+    style,
+    validation_perplexity,
+)
+from paper_figures.command import main, scripts
+from paper_figures.make import experiments_of
 
 OF_RUNS = [
     name
@@ -24,10 +34,17 @@ def contents(folder):
 
 
 def test_everything_is_made_twice_the_same(study, tmp_path, capsys):
+    """Byte for byte, PNGs too, in another process with another order of its sets."""
     assert main(OF_RUNS, [str(study), "--out", str(tmp_path / "a")]) == 0
-    assert main(OF_RUNS, [str(study), "--out", str(tmp_path / "b")]) == 0
-    first, again = contents(tmp_path / "a"), contents(tmp_path / "b")
-    assert first == again
+    again = f"main({OF_RUNS}, [{str(study)!r}, '--out', {str(tmp_path / 'b')!r}])"
+    subprocess.run(
+        [sys.executable, "-c", f"from paper_figures.command import main; {again}"],
+        env=os.environ | {"PYTHONHASHSEED": "7"},
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
+    first = contents(tmp_path / "a")
+    assert first == contents(tmp_path / "b")
     assert {name.partition(".")[0] for name in first} == {*OF_RUNS, "made"}
     said = capsys.readouterr().out
     assert "does not hold" in said
@@ -64,6 +81,48 @@ def test_only_failed_runs_are_named_with_status_1(q1, capsys):
     said = capsys.readouterr().out
     assert "paci-s1: not used: failed, 100 of 100 updates in metrics.jsonl, loss is NaN." in said
     assert "loss_vs_tokens: no run of experiment q1 is completed." in said
+
+
+def test_a_script_that_breaks_is_named_and_stops_no_other(q1, monkeypatch, capsys):
+    names = ["drift", "final_loss", "loss_vs_tokens"]
+    assert main(names, [str(q1)]) == 0
+    assert (q1 / "figures" / "drift.png").exists()
+
+    def unfinished(frames):
+        fig, axes = style.panels(1)
+        axes[0].set_title("$ is no mathematics")  # which only saving will find
+        axes[0].set_xlabel(r"$\\nonsense$")
+        return fig
+
+    monkeypatch.setattr(drift, "draw", unfinished)
+    monkeypatch.setattr(final_loss, "table", lambda frames: {}["key"])
+    assert main(names, [str(q1)]) == 1
+    said = capsys.readouterr()
+    assert "Broken, which is a bug:\n  drift: " in said.out
+    assert "\n  final_loss: KeyError: 'key'." in said.out
+    assert "Traceback" in said.err
+    assert {path.stem for path in (q1 / "figures").iterdir()} == {"loss_vs_tokens", "made"}
+    assert read_made(q1 / "figures")["drift"].state == "broken"
+
+
+def test_what_the_runs_no_longer_give_is_removed(q1, capsys):
+    main(["final_loss"], [str(q1)])
+    (q1 / "figures" / "final_loss.mine.csv").write_text("kept")
+    for folder in q1.glob("*-s*"):
+        (folder / "status.json").unlink()
+    assert main(["final_loss"], [str(q1)]) == 1
+    left = {path.name for path in (q1 / "figures").iterdir()}
+    assert left == {"final_loss.mine.csv", "made.json"}
+
+
+def test_without_runs_what_needs_none_is_made(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(command, "scripts", lambda: ["final_loss", "schedules"])
+    assert main(argv=[str(tmp_path)]) == 2
+    made = read_made(tmp_path / "figures")
+    assert [made[name].state for name in ("final_loss", "schedules")] == ["refused", "made"]
+    assert "No run folder" in made["final_loss"].why
+    assert main(argv=[str(tmp_path / "typed wrong")]) == 2
+    assert not (tmp_path / "typed wrong").exists()
 
 
 def test_partial_data_is_said_in_figures_and_tables(q1):
