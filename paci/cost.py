@@ -18,6 +18,8 @@ class Cost:
     forward, backward   the whole forward and the whole backward, > 0
     weight              the part of the backward that gives the gradients of the weights, where a
                         schedule splits it off; half of it if not given
+    input               the other part, which gives the gradient of the input; what `weight` leaves
+                        of the backward if not given (measured, two halves are more than a whole)
     update              one optimizer step, spent by the rank at the end of a window's last backward
     transfer            from a stage to the next rank, activation or gradient
     jitter              0.1 draws each duration within ±10 %, from (seed, stage, kind, micro-batch)
@@ -26,6 +28,7 @@ class Cost:
     forward: PerStage = 1.0
     backward: PerStage = 2.0
     weight: PerStage | None = None
+    input: PerStage | None = None
     update: PerStage = 0.0
     transfer: PerStage = 0.0
     jitter: float = 0.0
@@ -33,7 +36,7 @@ class Cost:
     def __post_init__(self):
         for field in fields(self):
             name, value = field.name, getattr(self, field.name)
-            if name == "weight" and value is None:
+            if name in ("weight", "input") and value is None:
                 continue
             may_be_nothing = name in ("update", "transfer", "jitter")
             for time in value if isinstance(value, (list, tuple)) else [value]:
@@ -62,16 +65,15 @@ class Durations:
             if cost.weight is None
             else _per_stage("weight", cost.weight, stages)
         )
-        for i, (part, whole) in enumerate(zip(weight, backward, strict=True)):
-            if part >= whole:
-                raise ValueError(
-                    f"cost.weight is a part of cost.backward: {part} is not below {whole} "
-                    f"at stage {i}"
-                )
+        input = (
+            _what_is_left(backward, weight)
+            if cost.input is None
+            else _per_stage("input", cost.input, stages)
+        )
         update = _per_stage("update", cost.update, stages)
         transfer = _per_stage("transfer", cost.transfer, stages)
 
-        longest = max(*forward, *backward, *update, *transfer) * (1 + cost.jitter)
+        longest = max(*forward, *backward, *weight, *input, *update, *transfer) * (1 + cost.jitter)
         tick = 2.0 ** (math.frexp(longest)[1] - 34)
         self.update = [round(time / tick) * tick for time in update]
         self.transfer = [round(time / tick) * tick for time in transfer]
@@ -87,7 +89,7 @@ class Durations:
         of_kind = {
             FORWARD: forward,
             BACKWARD: backward,
-            INPUT_GRADIENT: [b - w for b, w in zip(backward, weight, strict=True)],
+            INPUT_GRADIENT: input,
             WEIGHT_GRADIENT: weight,
         }
         duration = draw if cost.jitter else constant
@@ -95,6 +97,15 @@ class Durations:
             kind: [duration(kind, stage, time) for stage, time in enumerate(times)]
             for kind, times in of_kind.items()
         }
+
+
+def _what_is_left(backward: list[float], weight: list[float]) -> list[float]:
+    for i, (part, whole) in enumerate(zip(weight, backward, strict=True)):
+        if part >= whole:
+            raise ValueError(
+                f"cost.weight is a part of cost.backward: {part} is not below {whole} at stage {i}"
+            )
+    return [whole - part for part, whole in zip(weight, backward, strict=True)]
 
 
 def _per_stage(name: str, value: PerStage, stages: int) -> list[float]:

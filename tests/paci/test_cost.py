@@ -23,6 +23,7 @@ FORWARD = "F"
         ("forward", "1", "above 0"),
         ("forward", True, "above 0"),
         ("weight", 0, "above 0"),
+        ("input", 0, "above 0"),
         ("update", -1e-9, "at least 0"),
         ("transfer", [0.0, -1.0], "at least 0"),
         ("jitter", 1.0, "at least 0 and below 1"),
@@ -35,7 +36,7 @@ def test_no_time_but_a_time(name, value, wanted):
         Cost(**{name: value})
 
 
-@pytest.mark.parametrize("name", ["forward", "backward", "weight", "update", "transfer"])
+@pytest.mark.parametrize("name", ["forward", "backward", "weight", "input", "update", "transfer"])
 def test_one_number_or_one_for_each_stage(name):
     cost = Cost(**{name: (0.5, 0.5)})
     simulate("paci", 2, 4, cost=cost)
@@ -50,6 +51,8 @@ def test_the_weight_gradient_is_a_part_of_the_backward():
     assert (parts["I"], parts["W"], parts["B"]) == ([[2], [2]], [[1], [1]], [[3], [3]])
     with pytest.raises(ValueError, match=r"a part of cost.backward: 2.0 is not below 2.0 at stage"):
         Durations(Cost(weight=2), 1, 1)
+    given = Durations(Cost(backward=3, weight=4, input=(0.5, 2)), 2, 1).of
+    assert (given["I"], given["W"], given["B"]) == ([[0.5], [2]], [[4], [4]], [[3], [3]])
 
 
 @given(st.lists(st.floats(1e-3, 1e3), min_size=3, max_size=3))
