@@ -28,6 +28,10 @@ reproduce-q1: $(ENV)  ## Q1, stability: train the grid, then draw its table and 
 	$(BIN)/python -m experiments.sweep experiment=q1 scale=$(SCALE) cluster=$(CLUSTER) runs=$(RUNS)/q1
 	$(BIN)/python -m paper_figures $(RUNS)
 
+reproduce-q2: $(ENV)  ## Q2, time to a perplexity: measure costs, train the grid, draw
+	$(BIN)/python -m experiments.sweep experiment=q2 scale=$(SCALE) cluster=$(CLUSTER) runs=$(RUNS)/q2
+	$(BIN)/python -m paper_figures $(RUNS)
+
 figures: $(ENV)  ## every table and figure that the logs in RUNS allow
 	$(BIN)/python -m paper_figures $(RUNS)
 

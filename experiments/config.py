@@ -131,8 +131,15 @@ def check(config: DictConfig) -> None:
     if order not in ("dynamic", "static"):
         raise ValueError(f"executor.order must be dynamic or static, not {order!r}")
     schedule_of(config)
-    if "cost" in config.executor:
+    transfer = config.executor.get("transfer", 0)
+    if not _number(transfer) or transfer < 0:
+        raise ValueError(f"executor.transfer must be a number of at least 0, not {transfer!r}")
+    if "cost" in config.executor and not is_measured(config):
         Durations(cost_of(config), config.stages, 0)
+        if transfer:
+            raise ValueError(
+                "executor.transfer stands beside measured costs: set executor.cost.transfer here"
+            )
     in_flight = config.stages + method.slack
     if method.weights == "double-buffered" and method.accumulation < in_flight:
         raise ValueError(
@@ -242,8 +249,9 @@ def windows(config: DictConfig) -> int:
 
 def repeats_exactly(config: DictConfig) -> bool:
     """Whether two repetitions take the same time to the last digit."""
-    executor = config.executor
-    return executor.name == "local" and not OmegaConf.select(executor, "cost.jitter")
+    if config.executor.name != "local":
+        return False
+    return is_measured(config) or not config.executor.cost.jitter
 
 
 def schedule_of(config: DictConfig) -> Schedule:
@@ -258,6 +266,11 @@ def ranks(config: DictConfig) -> int:
     return 1 if config.executor.name == "local" else len(schedule_of(config).placement)
 
 
+def is_measured(config: DictConfig) -> bool:
+    """Whether the run's clock simulates the times of this machine, not given ones."""
+    return config.executor.get("cost") == "measured"
+
+
 def cost_of(config: DictConfig) -> Cost:
     """Times of a micro-batch, from the configured times of one sequence (an update's are its own).
 
@@ -265,12 +278,12 @@ def cost_of(config: DictConfig) -> Cost:
     """
     times, microbatch = config.executor.cost, config.batch // config.method.accumulation
     if not isinstance(times, DictConfig):
-        raise ValueError(f"executor.cost must be a table of times, not {times!r}")
+        raise ValueError(f"executor.cost must be a table of times or measured, not {times!r}")
     times = OmegaConf.to_container(times)
     unknown = set(times) - {field.name for field in fields(Cost)}
     if unknown:
         raise ValueError(f"executor.cost has no time called {unknown.pop()!r}")
-    for name in ("forward", "backward", "weight", "transfer"):
+    for name in ("forward", "backward", "weight", "input", "transfer"):
         one = times.get(name)
         try:
             if one is not None:

@@ -14,7 +14,7 @@ def describe_environment() -> dict:
     """Machine, Python, package versions, and the commit (marked if files differ from it)."""
     return {
         "platform": platform.platform(),
-        "processor": _processor(),
+        "processor": processor(),
         "cores": os.cpu_count(),
         "python": platform.python_version(),
         "packages": {name: version(name) for name in PACKAGES},
@@ -22,7 +22,8 @@ def describe_environment() -> dict:
     }
 
 
-def _processor() -> str:
+def processor() -> str:
+    """Its model, as the system calls it."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

@@ -17,7 +17,7 @@ from omegaconf import DictConfig, OmegaConf
 from tabulate import tabulate
 
 from experiments.cli import arguments, user_errors
-from experiments.config import CONF, compose, cost_of, schedule_of
+from experiments.config import CONF, compose, cost_of, is_measured, schedule_of
 from paci.measured import Measured, measure, shared_out, stages_per_rank
 from paci.schedules import SCHEDULES
 
@@ -54,9 +54,10 @@ def compare(overrides: list[str]) -> tuple[list[Row], dict[str, str]]:
         if override.startswith("method="):
             raise ValueError(f"the table is of every method: leave out {override}")
     base = compose([*ANY_MODEL, *overrides, "method=paci", "method.accumulation=1"])
-    if "cost" not in base.executor:
+    if "cost" not in base.executor or is_measured(base):
         raise ValueError(
-            f"executor {base.executor.name} has no costs to simulate: choose local or emulated"
+            f"executor {base.executor.name} has no times given to simulate: choose local or "
+            "emulated, and a table of times as executor.cost"
         )
     rows, refused = [], {}
     for name in published():

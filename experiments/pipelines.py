@@ -9,21 +9,20 @@ import os
 
 import torch
 from omegaconf import DictConfig
-from torch import nn
 
 from experiments import models
-from experiments.config import cost_of, schedule_of
-from experiments.cut import cut_for
+from experiments.config import is_measured, schedule_of
+from experiments.costs import cost_for
 from experiments.optimizer import learning_rates, make_optimizer
 from experiments.run import Run
+from experiments.stages import stage_module
 from paci import DistributedPipeline, LocalPipeline
-
-CLOCKS = {"local": "simulated", "distributed": "wall", "emulated": "emulated"}
 
 
 def build_pipeline(run: Run) -> LocalPipeline | DistributedPipeline:
     """All of this process's stages, ready to train."""
     config, executor, method = run.config, run.config.executor, run.config.method
+    vocabulary = run.corpus.vocabulary
     torch.set_num_threads(executor.threads)
     options = {
         "weights": method.weights,
@@ -34,33 +33,20 @@ def build_pipeline(run: Run) -> LocalPipeline | DistributedPipeline:
         "measure_every": config.measure_every,
     }
     if executor.name == "local":
-        modules = [_module(run, stage) for stage in range(config.stages)]
-        cost = cost_of(config)
-        return LocalPipeline(modules, schedule_of(config), cost=cost, **options)
-    modules = [_module(run, stage) for stage in _own_stages(config)]
-    emulate = cost_of(config) if executor.name == "emulated" else None
+        modules = [stage_module(config, vocabulary, stage) for stage in range(config.stages)]
+        return LocalPipeline(modules, schedule_of(config), cost=cost_for(run), **options)
+    modules = [stage_module(config, vocabulary, stage) for stage in _own_stages(config)]
+    emulate = cost_for(run) if executor.name == "emulated" else None
     return DistributedPipeline(
         modules, schedule_of(config), order=executor.order, emulate=emulate, **options
     )
 
 
+def clock_of(config: DictConfig) -> str:
+    """The clock that a run's seconds are of; those of two clocks do not compare."""
+    simulated = "simulated, measured costs" if is_measured(config) else "simulated"
+    return {"local": simulated, "distributed": "wall", "emulated": "emulated"}[config.executor.name]
+
+
 def _own_stages(config: DictConfig) -> tuple[int, ...]:
     return schedule_of(config).placement[int(os.environ["RANK"])]
-
-
-def _module(run: Run, stage: int) -> nn.Module:
-    """Stage `stage` of the model on its device, its forward in the run's precision."""
-    config, executor, vocabulary = run.config, run.config.executor, run.corpus.vocabulary
-    cut = cut_for(config, vocabulary)
-    module = models.build_stage(
-        config.model, vocabulary, config.stages, stage, config.seed, cut
-    ).to(_device(executor))
-    if executor.precision == "bfloat16-autocast":
-        module.forward = torch.autocast(executor.device, torch.bfloat16)(module.forward)
-    return module
-
-
-def _device(executor: DictConfig) -> torch.device:
-    if executor.device == "cuda" and executor.name != "local":
-        return torch.device("cuda", int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())
-    return torch.device(executor.device)

@@ -2,6 +2,7 @@
 
     config.yaml        the resolved configuration
     code.diff          of a submitted run: what its code has beyond a commit
+    cost.json          the measured costs of its clock, if it has such
     environment.json   machine, versions, commit; a list, one of each start
     metrics.jsonl      a line per update and per evaluation
     throughput.jsonl   instead of metrics.jsonl, of task=throughput: a line per repetition

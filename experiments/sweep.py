@@ -21,7 +21,7 @@ from tqdm import tqdm
 
 from experiments import data, submission
 from experiments.cli import arguments, interruptible, user_errors
-from experiments.config import run_name, updates
+from experiments.config import is_measured, run_name, updates
 from experiments.dispatch import dispatch
 from experiments.grid import grid
 from experiments.runfolder import InUse, RunFolder
@@ -37,7 +37,8 @@ def main() -> None:
             return submit(folders)
         if configs[0].dry_run:
             return preview(folders)
-        data.prepare(configs[0].data)
+        for corpus in corpora(folders):
+            data.prepare(corpus)
         for folder in folders:
             folder.plan()
     try:
@@ -53,7 +54,8 @@ def submit(folders: list[RunFolder]) -> None:
     """Leave to SLURM what is to be done, with a line for each run and what to do next. Raises
     ValueError for what its jobs would stumble over: they wait for hours, and we cannot mend it."""
     config = folders[0].config
-    data.load(config.data, verify=False)
+    for corpus in corpora(folders):
+        data.load(corpus, verify=False)
     if config.dry_run:
         return submission.preview(folders)
     count = submission.submit_missing(folders, run)
@@ -71,10 +73,17 @@ def preview(folders: list[RunFolder]) -> None:
         print(f"{folder.path.name:<28} {state}{'' if folder.finished else ': would be run'}")
 
 
+def corpora(folders: list[RunFolder]) -> list[DictConfig]:
+    """The data configurations of the runs, each once."""
+    data = (folder.config.data for folder in folders)
+    return list({OmegaConf.to_yaml(corpus): corpus for corpus in data}.values())
+
+
 def sweep(folders: list[RunFolder]) -> None:
     """Do what is to be done, with a bar over all updates and a line for each run as it ends."""
     config = folders[0].config
     todo = {str(folder.path): folder for folder in folders if not folder.finished}
+    measure_costs([folder.config for folder in todo.values()])
     with tqdm(total=in_all(folders), unit="update", disable=None) as bar:
         for folder in folders:
             if str(folder.path) not in todo:
@@ -90,6 +99,27 @@ def sweep(folders: list[RunFolder]) -> None:
                 told = outcome(job)
                 known = told if told.get("state") == "in use" else folder.status() or told
                 tqdm.write(summary(folder, known, job.paths.stdout))
+
+
+def measure_costs(configs: list[DictConfig]) -> None:
+    """Measure what the clocks of these runs need, before any of them disturbs it."""
+    configs = [config for config in configs if is_measured(config)]
+    if not configs:
+        return
+    alone = OmegaConf.merge(configs[0].cluster, {"parallel": 1})
+    file, logs = Path(configs[0].runs) / "costs.json", Path(configs[0].runs) / ".jobs"
+    argument = [OmegaConf.to_container(config) for config in configs]
+    with tqdm(desc="measuring costs", unit="table", disable=None) as bar:
+        for _ in dispatch(measure, [argument], alone, logs, configs[0].executor.device):
+            bar.n = len(json.loads(file.read_text())) if file.exists() else 0
+            bar.refresh()
+
+
+def measure(configs: list[dict]) -> None:
+    """`measure_all`, in a process of its own."""
+    from experiments.costs import measure_all  # not above: it loads torch
+
+    measure_all(configs)
 
 
 def done(folder: RunFolder) -> int:

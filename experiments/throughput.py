@@ -19,7 +19,7 @@ from tqdm import tqdm
 
 from experiments.books import stage_lines
 from experiments.config import full_after, repeats_exactly, windows
-from experiments.pipelines import CLOCKS, build_pipeline
+from experiments.pipelines import build_pipeline, clock_of
 from experiments.run import Run
 from paci.actions import BACKWARD, WEIGHT_GRADIENT
 from paci.local import Segment
@@ -38,7 +38,7 @@ class Throughput:
     def __init__(self, run: Run):
         self.run, self.config, self.folder = run, run.config, run.folder
         self.pipeline = build_pipeline(run)
-        self.clock = CLOCKS[run.config.executor.name]
+        self.clock = clock_of(run.config)
         self.rates: list[float] = []  # tokens/s of each repetition
         self.started = time.monotonic()
 

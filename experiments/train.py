@@ -22,7 +22,8 @@ from tqdm import tqdm
 
 from experiments import data
 from experiments.cli import arguments, interruptible, user_errors
-from experiments.config import compose, ranks
+from experiments.config import compose, is_measured, ranks
+from experiments.costs import cost_for
 from experiments.rank import backend, check_started, is_first, join, started_by
 from experiments.run import Run
 from experiments.runfolder import InUse
@@ -74,6 +75,8 @@ def train(run: Run) -> dict:
             elif started_by():
                 train_rank(run)
             else:
+                if is_measured(run.config):
+                    cost_for(run)  # while no rank disturbs it
                 config = OmegaConf.to_container(run.config)
                 spawn(
                     spawned_rank, ranks(run.config), config, backend=backend(run.config),

@@ -14,7 +14,7 @@ from tqdm import tqdm
 from experiments import models
 from experiments.books import stage_lines
 from experiments.cut import cut_for
-from experiments.pipelines import CLOCKS, build_pipeline
+from experiments.pipelines import build_pipeline, clock_of
 from experiments.run import Run
 from experiments.runfolder import replace
 from paci import write_orders
@@ -34,7 +34,7 @@ class Training:
     def __init__(self, run: Run):
         self.run, self.config, self.folder = run, run.config, run.folder
         self.pipeline = build_pipeline(run)
-        self.clock = CLOCKS[run.config.executor.name]
+        self.clock = clock_of(run.config)
 
     @property
     def done(self) -> int:

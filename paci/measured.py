@@ -93,7 +93,7 @@ def shared_out(cost: Cost, stages_per_rank: int) -> Cost:
     those of messages, stay as they are."""
     shares = {
         name: time / stages_per_rank
-        for name in ("forward", "backward", "weight", "update")
+        for name in ("forward", "backward", "weight", "input", "update")
         if isinstance(time := getattr(cost, name), int | float)
     }
     return replace(cost, **shares)

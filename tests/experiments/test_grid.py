@@ -1,6 +1,6 @@
 import pytest
 
-from experiments.config import CONF, compose, run_name
+from experiments.config import CONF, compose, is_measured, run_name
 from experiments.grid import grid
 
 SCALES = sorted(path.stem for path in (CONF / "scale").glob("*.yaml"))
@@ -9,6 +9,9 @@ SIZES = {  # entries × batches × seeds
     ("q1", "smoke"): 5 * 1 * 2,
     ("q1", "laptop"): 5 * 2 * 3,
     ("q1", "paper"): 5 * 2 * 3 + 3,  # and PACI with a = 16 at batch 256 only
+    ("q2", "smoke"): 5 * 1 * 2,
+    ("q2", "laptop"): 7 * 2 * 2,
+    ("q2", "paper"): 7 * 2 * 2,
 }
 
 
@@ -38,6 +41,18 @@ def test_the_papers_grid():
         "async-1f1b-a1-b128-s0",
         "async-1f1b-a1-b256-s0",
     }
+
+
+@pytest.mark.parametrize("executor", ["measured", "distributed", "emulated"])
+def test_q2_is_timed_on_any_executor(executor):
+    given = [] if executor == "measured" else [f"executor={executor}"]  # the default of Q2
+    (*_, config) = grid(["experiment=q2", "scale=paper", *given])
+    assert (config.executor.name, config.executor.device) == (
+        "local" if executor == "measured" else executor,
+        "cuda",
+    )
+    assert ("cost" in config.executor) == (executor != "distributed")
+    assert is_measured(config) == (executor == "measured")
 
 
 @pytest.fixture

@@ -120,7 +120,8 @@ def test_what_the_papers_state_is_in_brackets(made):
     [
         ("stages=0", "stages must be a whole number of at least 1, not 0"),
         ("method=paci", "the table is of every method: leave out method=paci"),
-        ("executor=distributed", "executor distributed has no costs to simulate"),
+        ("executor=distributed", "executor distributed has no times given to simulate"),
+        ("executor=measured", "executor local has no times given to simulate"),
     ],
 )
 def test_mistakes_are_one_sentence(override, sentence, monkeypatch, capsys):

@@ -1,3 +1,4 @@
+import json
 import os
 import signal
 import threading
@@ -155,3 +156,27 @@ def test_ctrl_c_reaches_the_processes_of_the_runs(settings, runs, sweep):
     assert "Traceback" not in err
     assert state(runs / NAMES[0]) in ("preempted", "running")  # submitit grants it a second
     assert state(runs / NAMES[1]) is None
+
+
+def test_costs_are_measured_before_any_run(settings, runs, sweep, monkeypatch):
+    monkeypatch.setattr("experiments.costs.ENOUGH", 0.0)
+    status, _ = sweep([*settings, TWO, "executor=measured"])
+    assert status == 0
+    (table,) = json.loads((runs / "costs.json").read_text()).values()
+    for name in NAMES:
+        assert json.loads((runs / name / "cost.json").read_text()) == table | {"transfer": 0.0}
+        assert (runs / "costs.json").stat().st_mtime <= (
+            runs / name / "config.yaml"
+        ).stat().st_mtime
+
+
+def test_all_data_are_prepared(settings, runs, sweep, monkeypatch):
+    prepared = []
+    monkeypatch.setattr(command.data, "prepare", lambda data: prepared.append(data.shuffle_seed))
+    monkeypatch.setattr(command, "sweep", lambda folders: None)
+    entries = ",".join(
+        f"{{method:[paci,gpipe],data.shuffle_seed:{seed},runs:{runs}/{seed}}}" for seed in (1, 2)
+    )
+    shared = [setting for setting in settings if not setting.startswith("runs=")]
+    sweep([*shared, f"grid=[{entries}]"])
+    assert prepared == [1, 2]

@@ -1,0 +1,178 @@
+"""The times on a run's simulated clock: given ones, or those of this machine.
+
+With `executor.cost=measured` they are the seconds that each stage of the run's model takes for a
+micro-batch, here, in this precision and with these threads: one table for every method of a
+comparison, and none of them made up.
+"""
+
+import json
+import statistics
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import torch
+from filelock import FileLock
+from omegaconf import DictConfig, OmegaConf
+
+from experiments import data, models
+from experiments.config import cost_of, is_measured
+from experiments.cut import cut_for
+from experiments.environment import processor
+from experiments.optimizer import make_optimizer
+from experiments.run import Run
+from experiments.runfolder import replace
+from experiments.stages import stage_module
+from paci import Cost
+from paci.stage import Stage
+
+WINDOW = 4  # micro-batches of an update: all but the first add to gradients that are there
+WARM_UP = WINDOW  # micro-batches; the first update makes the optimizer's state
+LEAST, ENOUGH = 6 * WINDOW, 0.25
+"""Micro-batches that are timed of each stage, and seconds of them: both are reached."""
+
+
+def cost_for(run: Run) -> Cost:
+    """Times of a micro-batch of `run`: given, or measured.
+
+    Measured ones are kept as cost.json in the run's folder, and the run goes on with them wherever
+    it goes on. They come from costs.json in the folder of runs, and are measured now if they are
+    not there.
+    """
+    config = run.config
+    if not is_measured(config):
+        return cost_of(config)
+    file = run.folder.path / "cost.json"
+    if not file.exists():
+        table = measured(config, run.corpus.vocabulary)
+        transfer = table["microbatch"] * config.executor.get("transfer", 0.0)
+        replace(file, json.dumps(table | {"transfer": transfer}, indent=1))
+    table = json.loads(file.read_text())
+    del table["microbatch"]
+    return Cost(**table)
+
+
+def measure_all(configs: Sequence[dict]) -> None:
+    """See to it that `cost_for` finds what runs of `configs` need. What goes wrong with one of
+    them (it does not fit into memory, say) will again in its run, which then says so."""
+    for config in map(DictConfig, configs):
+        try:
+            measured(config, data.load(config.data, verify=False).vocabulary)
+        except Exception:
+            traceback.print_exc()
+
+
+def measured(config: DictConfig, vocabulary: int) -> dict:
+    """{"microbatch": sequences, "forward": [seconds of each stage], ...} from costs.json in the
+    folder of runs: the same table for every run of this model, cut, size of micro-batches,
+    precision, optimizer and machine."""
+    executor, microbatch = config.executor, config.batch // config.method.accumulation
+    key = json.dumps(
+        {
+            "model": OmegaConf.to_container(config.model),
+            "vocabulary": vocabulary,
+            "cut": [[units.start, units.stop] for units in cut_for(config, vocabulary)],
+            "microbatch": microbatch,
+            "precision": executor.precision,
+            "optimizer": config.optimizer.name,
+            "threads": executor.threads,
+            "device": torch.cuda.get_device_name() if executor.device == "cuda" else processor(),
+        }
+    )
+    file = Path(config.runs) / "costs.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(file.with_suffix(".lock")):
+        kept = json.loads(file.read_text()) if file.exists() else {}
+        if key not in kept:
+            kept[key] = {"microbatch": microbatch} | measure(config, vocabulary, microbatch)
+            replace(file, json.dumps(kept, indent=1))
+    return kept[key]
+
+
+def measure(config: DictConfig, vocabulary: int, microbatch: int) -> dict[str, list[float]]:
+    """Median seconds that each stage takes for one micro-batch of `microbatch` sequences.
+
+    forward, backward   with as many micro-batches in flight as 1F1B has at that stage
+    input, weight       the two halves of a backward that a schedule splits; at the first stage the
+                        first half does nothing and the second all
+    update              of the optimizer, once a window
+
+    It is all that a stage does: its books, its draws, the loss at the last stage; weights are
+    live, and what a policy copies or predicts is not in it, nor is any message. On a GPU an action
+    ends when the device is done with it, so launching its kernels is in it too. With one thread of
+    the processor the seconds are the processor's, which are the wall's on a quiet machine and leave
+    out what others do on a busy one. Stages are measured one after the other, each alone in memory
+    and on random tokens.
+    """
+    torch.set_num_threads(config.executor.threads)
+    tokens = torch.randint(vocabulary, (microbatch, config.model.context))
+    times: dict[str, list[float]] = {}
+    hidden = tokens
+    for index in range(config.stages):
+        module = stage_module(config, vocabulary, index)
+
+        def stage(index: int = index, module: torch.nn.Module = module) -> Stage:
+            return Stage(
+                index,
+                config.stages,
+                module,
+                10**6,  # further than we count: windows are ours to close
+                make_optimizer(config),
+                loss_fn=models.loss,
+                seed=config.seed,
+            )
+
+        output = stage().evaluate(hidden, tokens)
+        gradient = None if index == config.stages - 1 else torch.randn_like(output)
+        split = _time(stage(), hidden, tokens, gradient, split=True)
+        for name, seconds in (split | _time(stage(), hidden, tokens, gradient)).items():
+            times.setdefault(name, []).append(seconds)
+        hidden = output
+    return times
+
+
+def _time(
+    stage: Stage,
+    input: torch.Tensor,
+    target: torch.Tensor,
+    gradient: torch.Tensor | None,
+    split: bool = False,
+) -> dict[str, float]:
+    """Median seconds of the actions of a stage in the steady state of 1F1B."""
+    seconds: dict[str, list[float]] = {}
+
+    def timed(name: str, action: Callable, *arguments) -> None:
+        start = _now(stage.device)
+        action(*arguments)
+        seconds.setdefault(name, []).append(_now(stage.device) - start)
+
+    def step(microbatch: int) -> None:
+        timed("forward", stage.forward, microbatch + ahead, input, target)
+        if split:
+            timed("input", stage.backward_input, microbatch, gradient)
+            timed("weight", stage.backward_weight, microbatch)
+        else:
+            timed("backward", stage.backward, microbatch, gradient)
+        if (microbatch + 1) % WINDOW == 0:
+            timed("update", stage.update)
+
+    ahead = stage.stages - stage.index - 1
+    for microbatch in range(ahead):
+        stage.forward(microbatch, input, target)
+    for microbatch in range(WARM_UP):
+        step(microbatch)
+    seconds.clear()
+    microbatch, start = WARM_UP, _now(stage.device)
+    while microbatch < WARM_UP + LEAST or _now(stage.device) < start + ENOUGH:
+        step(microbatch)
+        microbatch += 1
+    return {name: statistics.median(values) for name, values in seconds.items()}
+
+
+def _now(device: torch.device) -> float:
+    if device.type != "cpu":
+        torch.accelerator.synchronize(device)
+    elif torch.get_num_threads() == 1:
+        return time.process_time()
+    return time.perf_counter()
