@@ -12,7 +12,7 @@ ENV := .venv/.installed
 
 .DEFAULT_GOAL := help
 .PHONY: help install test test-stress test-slurm slurm-up slurm-down lint format bench reproduce-q1
-.PHONY: figures clean
+.PHONY: figures report clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -34,6 +34,9 @@ reproduce-q2: $(ENV)  ## Q2, time to a perplexity: measure costs, train the grid
 
 figures: $(ENV)  ## every table and figure that the logs in RUNS allow
 	$(BIN)/python -m paper_figures $(RUNS)
+
+report: figures  ## and all of them on one page, RUNS/figures/report.html
+	$(BIN)/python -m paper_figures.report $(RUNS)
 
 bench: $(ENV)  ## measure the runtime, side by side with its yardsticks, into runs/bench.json
 	$(BIN)/python -m benchmarks
