@@ -2,23 +2,26 @@
 
 import hashlib
 import struct
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import torch
 
 
-@contextmanager
-def draws_of(seed: int, stage: int, microbatch: int, device: torch.device) -> Iterator[None]:
+class draws_of:  # noqa: N801 (reads as a context, and is in every forward: no generator for it)
     """Inside, PyTorch's default generator of `device` (dropout uses it) draws what this
     micro-batch draws at this stage; afterwards it goes on as if nothing had been drawn."""
-    generator = _default_generator(device)
-    state = generator.get_state()
-    generator.manual_seed(_key(seed, stage, microbatch))
-    try:
-        yield
-    finally:
-        generator.set_state(state)
+
+    __slots__ = ("_generator", "_key", "_state")
+
+    def __init__(self, seed: int, stage: int, microbatch: int, device: torch.device):
+        self._generator = _default_generator(device)
+        self._key = _key(seed, stage, microbatch)
+
+    def __enter__(self) -> None:
+        self._state = self._generator.get_state()
+        self._generator.manual_seed(self._key)
+
+    def __exit__(self, *_) -> None:
+        self._generator.set_state(self._state)
 
 
 def _key(seed: int, stage: int, microbatch: int) -> int:

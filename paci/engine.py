@@ -72,13 +72,13 @@ class Engine:
         while True:
             while not inbox.empty():
                 self._read(inbox.get())
-            if all(view.weights == self.count for view in views):
-                return
             choice = self.rule.next(views)
-            if choice is None:
-                self._wait()
-            else:
+            if choice is not None:
                 self._act(*choice, batches)
+            elif all(view.weights == self.count for view in views):
+                return
+            else:
+                self._wait()
 
     def stop_at(self, count: int) -> None:
         """No micro-batch from `count` on begins; fewer than that have begun anywhere."""
