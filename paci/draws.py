@@ -6,9 +6,9 @@ import struct
 import torch
 
 
-class draws_of:  # noqa: N801 (reads as a context, and is in every forward: no generator for it)
-    """Inside, PyTorch's default generator of `device` (dropout uses it) draws what this
-    micro-batch draws at this stage; afterwards it goes on as if nothing had been drawn."""
+class draws_of:
+    """A context: inside, PyTorch's default generator of `device` (dropout uses it) draws what
+    this micro-batch draws at this stage; afterwards it goes on as if nothing had been drawn."""
 
     __slots__ = ("_generator", "_key", "_state")
 
