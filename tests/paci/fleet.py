@@ -3,6 +3,8 @@
 import os
 import signal
 import threading
+import time
+import warnings
 from pathlib import Path
 
 import torch
@@ -107,21 +109,29 @@ def gradients(m: int) -> tuple[list, list]:
     return kept, [p.grad for p in theirs.parameters()]
 
 
-def checkpoints(folder: Path, save: bool) -> tuple[list, list | None]:
-    """Train two segments of 6 micro-batches with a checkpoint in between; or only the second, from
-    it. Returns weights and, where known, the losses of the second."""
-    module, batches = own(dist.get_world_size()), toys.batches(12)
-    line = pipeline(module, "paci", 2, order="static")
-    if save:
-        line.train(batches[:6])
-        line.save(folder)
-    else:
-        for p in module.parameters():
-            p.data.zero_()
-        line.load(folder)
-    segment = line.train(batches[6:])
+def checkpoints(schedule: str, folder: Path, save: bool) -> dict:
+    """Train two segments of 8 micro-batches with a checkpoint in between; or only the second, from
+    it. Returns weights before and after it, its losses where they are known, and warnings."""
+    modules, batches = owns(schedule), toys.batches(16)
+    line = pipeline(modules, schedule, 4, order="static")
+    with warnings.catch_warnings(record=True) as warned:
+        if save:
+            line.train(batches[:8])
+            line.save(folder)
+        else:
+            for module in modules:
+                for p in module.parameters():
+                    p.data.zero_()
+            line.load(folder)
+    indices, before = [stage.index for stage in line.stages], toys.weights(modules)
+    segment = line.train(batches[8:])
     line.close()
-    return toys.weights([module])[0], segment and segment.losses
+    return {
+        "before": dict(zip(indices, before, strict=True)),
+        "after": dict(zip(indices, toys.weights(modules), strict=True)),
+        "losses": segment and segment.losses,
+        "warnings": [str(warning.message) for warning in warned],
+    }
 
 
 def refused(misfit: str) -> str:
@@ -140,41 +150,62 @@ def refused(misfit: str) -> str:
         return str(error)
 
 
-def interrupted(at: int) -> tuple:
-    """Rank `at` asks to stop in the middle of 400 windows; then one more segment."""
-    line = pipeline(own(dist.get_world_size()), "paci", 2, order="dynamic")
+def interrupted(schedule: str, order: str, at: int) -> dict:
+    """Rank `at` asks to stop in the middle of 2000 windows; then one more segment."""
+    modules = owns(schedule)
+    line = pipeline(modules, schedule, 4, order=order)
     timer = threading.Timer(0.05, line.interrupt)
     if dist.get_rank() == at:
         timer.start()
-    segment = line.train(toys.batches(2) * 4000)
-    done = line.microbatch
+    segment = line.train(toys.batches(4) * 2000)
+    done, interrupted = line.microbatch, line.interrupted
     again = line.train(toys.batches(4))
     line.close()
-    return done, segment and segment.interrupted, again and again.interrupted, line.microbatch
+    return {
+        "microbatches": (done, line.microbatch),
+        "interrupted": (interrupted, line.interrupted),
+        "segments": (segment, again),
+        "weights": dict(zip((s.index for s in line.stages), toys.weights(modules), strict=True)),
+    }
 
 
-def dies(rank: int, how: str, after: float) -> None:
-    """Train for ever; `rank` does not."""
+def dies(rank: int, how: str, after: float, when: Path) -> None:
+    """Train for ever; `rank` does not, and notes `when`."""
     line = pipeline(own(dist.get_world_size()))
     batches = toys.batches(4) * 1000
     if dist.get_rank() == rank and how == "killed":
-        kill_this_process(after)
+        kill_this_process(after, when)
     if dist.get_rank() == rank and how == "raises":
-        line.stages[0].module.register_forward_pre_hook(_Bomb(after))
+        line.stages[0].module.register_forward_pre_hook(_Bomb(after, when))
     while True:
         line.train(batches)
 
 
-def kill_this_process(after: float) -> None:
+def kill_this_process(after: float, when: Path) -> None:
     """As the system does when memory runs out: with no chance to say anything."""
-    threading.Timer(after, os.kill, (os.getpid(), signal.SIGKILL)).start()
+
+    def kill():
+        note_time(when)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    threading.Timer(after, kill).start()
+
+
+def note_time(when: Path) -> None:
+    """One clock for all processes of a machine."""
+    when.write_text(str(time.monotonic()))
+
+
+def seconds_since(when: Path) -> float:
+    return time.monotonic() - float(when.read_text())
 
 
 class _Bomb:
-    def __init__(self, forwards: float):
-        self.left = forwards + 1  # and one to try the shapes
+    def __init__(self, forwards: float, when: Path):
+        self.left, self.when = forwards + 1, when  # and one to try the shapes
 
     def __call__(self, *_):
         self.left -= 1
         if self.left < 0:
+            note_time(self.when)
             raise ArithmeticError("boom")

@@ -1,11 +1,10 @@
-import time
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 
-from paci import Cost, simulate
+from paci import Cost, checkpoint, simulate
 from paci.failure import RankFailed
 from paci.launch import spawn
 from paci.schedules import Recorded
@@ -31,6 +30,10 @@ CONFIGURATIONS = [
 EMULATED = ["paci", "1f1b-flush", "zb-h1", "interleaved-1f1b"]
 COST = Cost(forward=0.004, backward=0.008, weight=0.003, update=0.002)
 
+RESUMED = ["paci", "interleaved-1f1b", "zbv"]
+INTERRUPTED = [("paci", "dynamic", 0), ("paci", "dynamic", -1), ("paci", "static", 0)]
+INTERRUPTED += [("interleaved-1f1b", "static", 0), ("zbv", "dynamic", -1)]
+
 MISFITS = {
     "shapes": "stage 1 cannot take its input of shape (3, 4)",
     "count": "the same microbatches: it is 8 at rank 0 and 4 at rank 1",
@@ -48,21 +51,51 @@ def results(ranks: int) -> dict:
 
 @cache
 def attempt(ranks: int) -> dict | Exception:
-    with TemporaryDirectory() as folder:
+    with TemporaryDirectory() as temporary:
+        folder = Path(temporary)
         jobs = {
             "train": (fleet.train_all, CONFIGURATIONS),
             "gradients": (fleet.gradients, 8),
             "emulated": (fleet.emulated, EMULATED, COST, 4),
-            "straight": (fleet.checkpoints, Path(folder), True),
-            "resumed": (fleet.checkpoints, Path(folder), False),
-            "interrupted at first": (fleet.interrupted, 0),
-            "interrupted at last": (fleet.interrupted, ranks - 1),
-        } | {misfit: (fleet.refused, misfit) for misfit in MISFITS}
+            "elsewhere": (fleet.checkpoints, "paci", folder / "elsewhere", False),
+        }
+        for schedule in RESUMED:
+            for how, save in (("straight", True), ("resumed", False)):
+                jobs[how, schedule] = fleet.checkpoints, schedule, folder / schedule, save
+        for schedule, order, at in INTERRUPTED:
+            jobs[schedule, order, at] = fleet.interrupted, schedule, order, at % ranks
+        for misfit in MISFITS:
+            jobs[misfit] = fleet.refused, misfit
+        write_elsewhere(folder / "elsewhere", ranks)
         try:
             by_rank = spawn(fleet.all_of, ranks, list(jobs.values()))
         except RankFailed as failure:
             return failure
-    return dict(zip(jobs, zip(*by_rank, strict=True), strict=True))
+        joined = in_one_process(ranks)
+        joined.load(folder / "zbv")
+    done = dict(zip(jobs, zip(*by_rank, strict=True), strict=True))
+    return done | {"joined": toys.weights([joined.stages[0].module])[0]}
+
+
+def in_one_process(ranks: int, layers_per_rank: int = 2):
+    """All layers in one stage."""
+    count = ranks * layers_per_rank
+    return toys.pipeline(toys.cut(toys.stages(count, dropout=0.3), 1), "1f1b-flush", 4)
+
+
+def write_elsewhere(folder: Path, ranks: int) -> None:
+    """Two checkpoints of a pipeline of one stage; the newer one is damaged."""
+    line = in_one_process(ranks, 1)
+    for _ in range(2):
+        line.train(toys.batches(4))
+        line.save(folder)
+    (part,) = (checkpoint.newest(folder)).glob("stage-*")
+    part.write_bytes(part.read_bytes()[:-1])
+
+
+def by_stage(by_rank: list[dict], key: str) -> list:
+    stages = {stage: w for of_rank in by_rank for stage, w in of_rank[key].items()}
+    return [stages[stage] for stage in range(len(stages))]
 
 
 def trained(ranks: int, configuration) -> list[dict]:
@@ -95,8 +128,7 @@ def test_equals_local_to_the_last_bit(ranks, configuration):
     static = configuration[2] == "static"
     rule = None if static else Recorded(segment.timeline.orders(), configuration[1])
     weights, expected, one = local(ranks, configuration, rule)
-    by_stage = {stage: w for r in ours for stage, w in r["weights"].items()}
-    assert toys.same([by_stage[stage] for stage in range(len(weights))], weights)
+    assert toys.same(by_stage(ours, "weights"), weights)
     assert segment.losses == expected.losses
     assert segment.drift == expected.drift
     assert segment.staleness == expected.staleness
@@ -148,9 +180,40 @@ def test_flush_gradients_are_those_of_pytorchs_own_pipeline(ranks):
 
 
 @fleets
-def test_resuming_equals_going_on(ranks):
-    straight, resumed = results(ranks)["straight"], results(ranks)["resumed"]
-    assert toys.same([list(r) for r in resumed], [list(r) for r in straight])
+@pytest.mark.parametrize("schedule", RESUMED)
+def test_resuming_equals_going_on(ranks, schedule):
+    straight, resumed = (results(ranks)[how, schedule] for how in ("straight", "resumed"))
+    for key in ("before", "after"):
+        assert toys.same(by_stage(straight, key), by_stage(resumed, key))
+    assert not toys.same(by_stage(resumed, "before"), by_stage(resumed, "after"))
+    assert [r["losses"] for r in resumed] == [r["losses"] for r in straight]
+
+
+@fleets
+def test_one_process_goes_on_from_what_ranks_wrote(ranks):
+    written = [p for stage in by_stage(results(ranks)["straight", "zbv"], "before") for p in stage]
+    assert toys.same(results(ranks)["joined"], written)
+
+
+@fleets
+def test_ranks_go_on_from_what_one_process_wrote_before_the_damage(ranks, tmp_path):
+    write_elsewhere(tmp_path, ranks)
+    line = toys.pipeline(
+        toys.cut(toys.stages(ranks, dropout=0.3), ranks), "paci", 4, seed=fleet.SEED
+    )
+    with pytest.warns(UserWarning, match="damaged"):
+        line.load(tmp_path)
+    elsewhere = results(ranks)["elsewhere"]
+    modules = [stage.module for stage in line.stages]
+    assert toys.same(by_stage(elsewhere, "before"), toys.weights(modules))
+    segment = line.train(toys.batches(16)[8:])
+    assert toys.same(by_stage(elsewhere, "after"), toys.weights(modules))
+    assert elsewhere[-1]["losses"] == segment.losses
+    first, *others = (r["warnings"] for r in elsewhere)
+    assert [w.partition("000000008 is ")[2] for w in first] == [
+        "damaged (stage-0.safetensors does not have its checksum): passed over"
+    ]
+    assert not any(others)
 
 
 @fleets
@@ -161,24 +224,34 @@ def test_what_does_not_fit_is_refused_at_every_rank(ranks, misfit):
 
 
 @fleets
-@pytest.mark.parametrize("at", ["first", "last"])
-def test_an_interruption_ends_after_the_same_window_everywhere(ranks, at):
-    by_rank = results(ranks)[f"interrupted at {at}"]
-    ((done, after),) = {(r[0], r[3]) for r in by_rank}
+@pytest.mark.parametrize("interruption", INTERRUPTED, ids=str)
+def test_an_interruption_ends_after_the_same_window_everywhere(ranks, interruption):
+    by_rank = results(ranks)[interruption]
+    ((done, after),) = {r["microbatches"] for r in by_rank}
     assert 0 < done < 8000
-    assert done % 2 == 0
+    assert done % 4 == 0
     assert after == done + 4
-    assert by_rank[-1][1:3] == (True, False)
+    assert {r["interrupted"] for r in by_rank} == {(True, False)}
+
+    schedule = interruption[0]
+    segments = next(r["segments"] for r in by_rank if r["segments"][0])
+    assert [segment.interrupted for segment in segments] == [True, False]
+    one = toys.pipeline(
+        toys.stages(fleet.stages_of(schedule, ranks), dropout=0.3), schedule, 4, seed=fleet.SEED
+    )
+    for segment, count in zip(segments, (done, 4), strict=True):
+        one.schedule = Recorded(segment.timeline.orders(), 4)
+        assert one.train((toys.batches(4) * 2000)[:count]).losses == segment.losses
+    assert toys.same(by_stage(by_rank, "weights"), toys.weights(s.module for s in one.stages))
 
 
 @pytest.mark.parametrize(
     ("how", "after", "why"),
     [("killed", 0.3, "killed by SIGKILL"), ("raises", 57, "ArithmeticError: boom")],
 )
-def test_when_a_rank_dies_all_end_and_the_cause_is_named(how, after, why):
-    start = time.monotonic()
+def test_when_a_rank_dies_all_end_and_the_cause_is_named(how, after, why, tmp_path):
     with pytest.raises(RankFailed, match=why) as caught:
-        spawn(fleet.dies, 3, 1, how, after)
-    assert time.monotonic() - start < 15
+        spawn(fleet.dies, 3, 1, how, after, tmp_path / "when")
+    assert fleet.seconds_since(tmp_path / "when") < 15
     assert (caught.value.rank, caught.value.stage) == (1, 1)
     assert caught.value.microbatch == 57 if how == "raises" else caught.value.microbatch >= 0
