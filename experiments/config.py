@@ -85,7 +85,7 @@ def check(config: DictConfig) -> None:
         raise ValueError(
             f"executor.threads must be at most four per core, not {config.executor.threads}"
         )
-    for key in ("retry", "dry_run"):
+    for key in ("retry", "dry_run", "timeline"):
         if not isinstance(config[key], bool):
             raise ValueError(f"{key} must be true or false, not {config[key]!r}")
     if config.cluster.name == "slurm":

@@ -10,6 +10,7 @@
     status.json        running, completed, failed, out-of-memory or preempted, and why
     checkpoints/       to go on from
     orders/            what each rank did, a file a segment: what `experiments.replay` replays
+    timeline.parquet/  and when, a file a segment; with timeline=true
     model/             the trained model, for transformers' `from_pretrained`
 
 Whole files are replaced atomically; lines are appended whole.
@@ -17,6 +18,7 @@ Whole files are replaced atomically; lines are appended whole.
 
 import json
 import os
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,10 +30,10 @@ from experiments.config import flat
 from experiments.environment import describe_environment
 
 ELSEWHERE = (
-    *("runs", "cluster", "retry", "dry_run", "grid"),
+    *("runs", "cluster", "retry", "dry_run", "timeline", "grid"),
     *("seeds", "batches", "accumulations", "counts", "sizes"),
 )
-"""Keys that say where and beside what a run happens, not what it computes."""
+"""Keys that say where and beside what a run happens and what it keeps, not what it computes."""
 RESULTS = ("completed", "failed", "out-of-memory")
 """States that are not gone on from; the others are."""
 _NOT_SET = "not set"
@@ -49,6 +51,7 @@ class RunFolder:
         self.config = config
         self.checkpoints = path / "checkpoints"
         self.orders = path / "orders"
+        self.timeline = path / "timeline.parquet"
         self.model = path / "model"
 
     @contextmanager
@@ -89,7 +92,14 @@ class RunFolder:
             replace(self.path / "config.yaml", OmegaConf.to_yaml(_own(self.config)))
 
     def check_config(self) -> None:
-        """Raise ValueError if the folder holds the run of another configuration."""
+        """Raise ValueError if the folder holds the run of another configuration, or cannot be
+        made."""
+        there = next(path for path in (self.path, *self.path.absolute().parents) if path.exists())
+        if not there.is_dir():
+            raise ValueError(
+                f"{there} is a file, where the folder of a run should be: choose another folder "
+                "with runs=..."
+            )
         file = self.path / "config.yaml"
         if not self._holds_a_run():
             return
@@ -150,13 +160,30 @@ class RunFolder:
             log.write("".join(json.dumps(line) + "\n" for line in lines))
 
     def rewind(self, update: int) -> None:
-        """Forget the lines after `update`: the run goes on from a checkpoint taken there. And
-        every repetition, none of which is gone on with."""
+        """Forget what came after `update`: the run goes on from a checkpoint taken there; and every
+        repetition, none of which is gone on with. Warns if updates before it are not in the log (a
+        disk that was full, a file that was edited): they are in the weights all the same."""
         for name in ("metrics.jsonl", "stages.jsonl", "throughput.jsonl"):
             file = self.path / name
             if file.exists():
                 kept = [line for line in _whole_lines(file) if json.loads(line)["update"] <= update]
                 replace(file, "".join(kept))
+        for file in (*self.orders.glob("*.csv"), *self.timeline.glob("*.parquet")):
+            if int(file.stem) > update:
+                file.unlink()
+        self._warn_of_holes(update)
+
+    def _warn_of_holes(self, update: int) -> None:
+        file = self.path / "metrics.jsonl"
+        lines = map(json.loads, _whole_lines(file)) if file.exists() else []
+        logged = {line["update"] for line in lines if "loss" in line}
+        missing = [number for number in range(1, update + 1) if number not in logged]
+        if missing:
+            warnings.warn(
+                f"{file} has no line of {len(missing)} of the {update} updates done (of update "
+                f"{missing[0]}{' and later ones' if missing[1:] else ''}): the run goes on without",
+                stacklevel=3,
+            )
 
 
 def replace(file: Path, text: str) -> None:

@@ -52,10 +52,10 @@ class Training:
             for end in self.run.segment_ends:
                 if end > self.done:
                     count = (end - self.done) * self.config.method.accumulation
-                    batches = self.run.batches(self.pipeline.microbatch, count)
-                    segment = self.pipeline.train(batches, on_update)
+                    first, seconds = self.pipeline.microbatch, self.pipeline.seconds
+                    segment = self.pipeline.train(self.run.batches(first, count), on_update)
                     if self.done == end or self.may_drain_anywhere:
-                        self.log_segment(segment)
+                        self.log_segment(segment, first, seconds)
                         if self.done == end:
                             self.evaluate()
                         self.pipeline.save(self.folder.checkpoints)
@@ -128,14 +128,20 @@ class Training:
             "clock": self.clock,
         }
 
-    def log_segment(self, segment: Segment | None) -> None:
-        """What each stage's books say of the segment, a line a stage, and what every rank did."""
+    def log_segment(self, segment: Segment | None, first: int, seconds: float) -> None:
+        """What each stage's books say of the segment, a line a stage, and what every rank did;
+        it began with micro-batch `first`, after so many `seconds` of training."""
         if segment is None:
             return
         self.log("stages.jsonl", stage_lines(self.run, segment, self.done, self.clock))
         self.folder.orders.mkdir(exist_ok=True)
         file = self.folder.orders / f"{self.done:09d}.csv"
         replace(file, write_orders(segment.timeline.orders()))
+        if self.config.timeline:
+            from experiments import timeline  # not above: it loads pandas
+
+            file = self.folder.timeline / f"{self.done:09d}.parquet"
+            timeline.keep(segment.timeline, file, first, seconds)
 
     def save_model(self) -> None:
         """The trained model, each stage by the rank that has it, for transformers to read."""

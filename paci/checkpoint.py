@@ -35,14 +35,23 @@ def save(folder: Path, stages: Sequence[Stage], state: dict, keep: int = 2) -> P
     `state` is what belongs to no single stage and goes into JSON; its "microbatch", the
     micro-batches done, names the checkpoint. It appears whole or not at all.
     """
-    names = Counter(name for stage in stages for name in stage.module.state_dict())
-    name, count = names.most_common(1)[0]
+    check_names(names_of(stages))
+    return commit(folder, state, write_parts(folder, state, stages), keep)
+
+
+def names_of(stages: Sequence[Stage]) -> list[str]:
+    """Of all that the checkpoint of `stages` holds of their modules."""
+    return [name for stage in stages for name in stage.module.state_dict()]
+
+
+def check_names(names: Sequence[str]) -> None:
+    """Raise ValueError if two stages name a weight alike."""
+    name, count = Counter(names).most_common(1)[0]
     if count > 1:
         raise ValueError(
             f"{count} stages have a weight named {name}: to be saved together, stages must name "
             "their weights as those of one model"
         )
-    return commit(folder, state, write_parts(folder, state, stages), keep)
 
 
 def write_parts(folder: Path, state: dict, stages: Sequence[Stage]) -> dict[str, str]:
@@ -112,7 +121,7 @@ def _draft(folder: Path, state: dict) -> Path:
 
 def _read(part: Path, stages: Sequence[Stage], known: Container[str]) -> dict[str, torch.Tensor]:
     """What the file holds of `stages`, and no more: one process need not have room for all."""
-    own = {name for stage in stages for name in stage.module.state_dict()}
+    own = set(names_of(stages))
     tensors = {}
     with safe_open(part, "pt") as file:
         for key in file.keys():  # noqa: SIM118 (not a dict)
@@ -134,7 +143,19 @@ def _tensors(stage: Stage) -> dict[str, torch.Tensor]:
     names = [name for name, _ in stage.module.named_parameters()]
     for key, values in stage.weights.state().items():
         tensors |= {f"weights/{n}/{key}": value for n, value in zip(names, values, strict=True)}
-    return {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
+    return _each_its_own({name: t.detach().contiguous() for name, t in tensors.items()})
+
+
+def _each_its_own(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Tied weights are one tensor under two names; the file holds both, as a stage may load them
+    that does not tie them."""
+    seen: set[int] = set()
+    for name, tensor in tensors.items():
+        storage = tensor.untyped_storage().data_ptr()
+        if storage in seen:
+            tensors[name] = tensor.clone()
+        seen.add(storage)
+    return tensors
 
 
 def _restore(stage: Stage, tensors: dict[str, torch.Tensor], checkpoint: Path) -> None:

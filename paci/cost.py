@@ -10,12 +10,15 @@ from paci.actions import BACKWARD, FORWARD, INPUT_GRADIENT, KINDS, WEIGHT_GRADIE
 
 PerStage = float | Sequence[float]
 
+SHORTEST, LONGEST = 1e-100, 1e100  # beyond, sums and ratios of times leave floating point
+
 
 @dataclass(frozen=True)
 class Cost:
     """Times of one micro-batch, in any one unit; each a number, or one number per stage.
 
-    forward, backward   the whole forward and the whole backward, > 0
+    forward, backward   the whole forward and the whole backward, > 0 (any time: 0, or 1e-100 to
+                        1e100)
     weight              the part of the backward that gives the gradients of the weights, where a
                         schedule splits it off; half of it if not given
     input               the other part, which gives the gradient of the input; what `weight` leaves
@@ -44,6 +47,10 @@ class Cost:
                 if not number or not 0 <= time < math.inf or (time == 0 and not may_be_nothing):
                     wanted = "at least 0" if may_be_nothing else "above 0"
                     raise ValueError(f"cost.{name} must be a time {wanted}, not {value!r}")
+                if time and name != "jitter" and not SHORTEST <= time <= LONGEST:
+                    raise ValueError(
+                        f"cost.{name} must be a time from {SHORTEST} to {LONGEST}, not {value!r}"
+                    )
         if not isinstance(self.jitter, (int, float)) or self.jitter >= 1:
             raise ValueError(f"cost.jitter must be at least 0 and below 1, not {self.jitter!r}")
 

@@ -21,6 +21,7 @@ from paci.engine import Engine
 from paci.failure import RankFailed, first_failure, post_failure
 from paci.handshake import Refused, agree_settings, agree_shapes, clock_offset
 from paci.links import Links, Specs
+from paci.local import own_their_parameters
 from paci.schedules import Recorded, Schedule, build
 from paci.schedules.rule import positive
 from paci.segment import Batch, Books, Segment, Update, segment_of
@@ -77,6 +78,7 @@ class DistributedPipeline:
             for stage in range(total)
         ]
         own, make = placement[self.rank], Stage
+        own_their_parameters(dict(zip(own, modules, strict=True)))
         if emulate is not None:
             device, loss_fn, make = EmulatedDevice(), emulated_loss(loss_fn), EmulatedStage
             modules = [Emulated(m, i, device) for i, m in zip(own, modules, strict=True)]
@@ -181,8 +183,12 @@ class DistributedPipeline:
         return values
 
     def save(self, folder: Path, keep: int = 2) -> None:
-        """Write a checkpoint below `folder`, which all ranks share; see `paci.checkpoint`."""
+        """Write a checkpoint below `folder`, which all ranks share; see `paci.checkpoint`. Raises
+        ValueError, at every rank and before it writes, if two stages name a weight alike."""
         state = {"microbatch": self.microbatch, "seconds": self.seconds}
+        with self._failures():
+            names = self.gather(checkpoint.names_of(self.stages))
+        checkpoint.check_names([name for of_rank in names for name in of_rank])
         with self._failures():
             parts = self.gather(checkpoint.write_parts(folder, state, self.stages))
             if self.rank == 0:

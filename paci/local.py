@@ -1,7 +1,7 @@
 """The exact optimisation dynamics of an N-stage pipeline, in one process."""
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import torch
@@ -53,7 +53,7 @@ class LocalPipeline:
     ):
         self.schedule = build(schedule, len(stages), accumulation, slack)
         self.accumulation = self.schedule.accumulation
-        _own_their_parameters(stages)
+        own_their_parameters(dict(enumerate(stages)))
         self.cost = cost or Cost()
         self.seed = seed
         self.stages = [
@@ -199,10 +199,10 @@ class LocalPipeline:
             input = stage.probe(input, target)
 
 
-def _own_their_parameters(stages: Sequence[nn.Module]) -> None:
+def own_their_parameters(stages: Mapping[int, nn.Module]) -> None:
     """Raise ValueError if two stages share a parameter: both would update it."""
     owner: dict[nn.Parameter, int] = {}
-    for index, module in enumerate(stages):
+    for index, module in stages.items():
         for name, parameter in module.named_parameters():
             if owner.setdefault(parameter, index) != index:
                 raise ValueError(

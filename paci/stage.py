@@ -55,8 +55,11 @@ class Stage:
         measure_every: int = 0,
     ):
         parameters = list(module.parameters())
-        if not parameters:
-            raise ValueError(f"stage {index} has no parameters to train")
+        if not parameters or (index == 0 and not any(p.requires_grad for p in parameters)):
+            raise ValueError(
+                f"stage {index} has no parameters to train"
+                + (": the first stage's must not all be frozen" if parameters else "")
+            )
         self.index = index
         self.stages = stages
         self.is_first = index == 0
@@ -173,22 +176,27 @@ class Stage:
         self.optimizer.zero_grad()
         self.at_version(self.ledger.version + 1)
 
-    @torch.no_grad()
     def evaluate(self, input: torch.Tensor, target: torch.Tensor | None = None) -> torch.Tensor:
         """The output (at the last stage the loss) in evaluation mode, leaving no trace."""
+        return self._evaluate(input.to(self.device, copy=self.is_first), target)
+
+    @torch.no_grad()
+    def _evaluate(self, input: torch.Tensor, target: torch.Tensor | None) -> torch.Tensor:
         modes = [(module, module.training) for module in self.module.modules()]
         self.module.eval()
         try:
-            output = self.module(input.to(self.device))
+            output = self.module(input)
             return self.loss_fn(output, target.to(self.device)) if self.is_last else output
         finally:
             for module, training in modes:
                 module.training = training
 
     def probe(self, input: torch.Tensor, target: torch.Tensor | None = None) -> torch.Tensor:
-        """As `evaluate`; ValueError, saying what was given, if a micro-batch does not fit."""
+        """As `evaluate`; ValueError, saying what was given, if a micro-batch does not fit, or if
+        the stage would change what it is given."""
+        given = input.to(self.device, copy=True)
         try:
-            output = self.evaluate(input, target)
+            output = self._evaluate(given, target)
         except torch.OutOfMemoryError:
             raise  # not the micro-batch's fault
         except (RuntimeError, IndexError) as error:
@@ -196,6 +204,11 @@ class Stage:
                 f"stage {self.index} cannot take its input of shape {tuple(input.shape)} "
                 f"(target: {tuple(target.shape)}): {error}"
             ) from error
+        if given._version:
+            raise ValueError(
+                f"stage {self.index} changes its input in place: let its first operation make a "
+                "new tensor (a ReLU without inplace=True)"
+            )
         if self.is_last and output.dim() != 0:
             raise ValueError(f"loss_fn must give one number, not a shape of {tuple(output.shape)}")
         return output

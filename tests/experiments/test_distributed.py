@@ -7,13 +7,14 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from safetensors.torch import load_file, save_file
 from transformers import GPT2LMHeadModel
 
-from experiments import replay
+from experiments import replay, timeline
 from experiments.config import compose
 from experiments.run import Run
 from paci import theory
@@ -118,6 +119,74 @@ def test_transformers_reads_the_model(dynamic):
         model.state_dict()["transformer.ln_f.weight"],
         weights(dynamic)["transformer.ln_f.weight"],
     )
+
+
+# Emulated, and a timeline
+
+
+@pytest.fixture(scope="module")
+def emulated(tmp_path_factory, base):
+    """The folder of a run whose stages wait, 2 ms and 4 ms a micro-batch of two sequences."""
+    cost = ["executor=emulated", "executor.cost.forward=0.001", "executor.cost.backward=0.002"]
+    runs = tmp_path_factory.mktemp("emulated")
+    return train([*base, "stages=2", *cost, "timeline=true", f"runs={runs}"]).path
+
+
+def test_emulated_stages_are_busy_as_long_as_told(emulated):
+    assert status(emulated)["state"] == "completed"
+    assert {line["clock"] for line in lines(emulated / "metrics.jsonl")} == {"emulated"}
+    assert losses(emulated) == [0.0] * 10  # nothing was computed
+    for line in lines(emulated / "stages.jsonl"):
+        assert line["busy_seconds"] > 0.95 * 20 * 0.006
+        assert max(map(int, line["drift"])) <= theory.drift_bound(2, line["stage"], 4)
+
+
+def test_where_the_time_went(emulated, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["timeline", str(emulated)])
+    timeline.main()
+    head, _, *ranks = capsys.readouterr().out.split("\n\n")[0].splitlines()
+    assert [word for word in head.split() if word not in ("waits", "for")] == [
+        *("rank", "busy", "idle", "bubble"),
+        *timeline.WAITING,
+    ]
+    for rank, row in enumerate(ranks):
+        number, busy, idle, bubble, *waits = row.replace("%", "").split()
+        assert int(number) == rank
+        assert float(busy) > 0.95 * 40 * 0.006
+        share = float(idle) / (float(busy) + float(idle))
+        assert float(bubble) == pytest.approx(100 * share, abs=0.5)
+        assert 0 < sum(map(float, waits)) <= float(idle) + 0.05
+
+
+def test_the_timeline_is_on_one_clock(emulated):
+    whole = timeline.read(emulated)
+    assert whole.ranks == 2
+    for rank in range(2):
+        rows = sorted((row for row in whole.rows if row.rank == rank), key=lambda row: row.start)
+        for kind in "FB":
+            assert [row.microbatch for row in rows if row.kind == kind] == list(range(40))
+        assert all(one.end <= other.start for one, other in pairwise(rows))
+    last = max(line["seconds"] for line in lines(emulated / "metrics.jsonl"))
+    assert max(row.end for row in whole.rows) == pytest.approx(last, abs=0.01)
+    trace = json.loads((emulated / "trace.json").read_text())["traceEvents"]
+    assert sum(event["ph"] == "X" for event in trace) == 2 * 2 * 40
+
+
+def test_without_a_timeline_there_is_a_table_still(local, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["timeline", str(local())])
+    timeline.main()
+    said = capsys.readouterr().out
+    assert "kept no timeline" in said
+    assert len(said.split("\n\n")[0].splitlines()) == 4
+    assert not (local() / "trace.json").exists()
+
+
+@pytest.mark.parametrize("given", [[], ["a", "b"], ["nowhere"]])
+def test_what_has_no_timeline_is_refused(monkeypatch, capsys, given):
+    monkeypatch.setattr("sys.argv", ["timeline", *given])
+    with pytest.raises(SystemExit, match="2"):
+        timeline.main()
+    assert capsys.readouterr().err.count("error: ") == 1
 
 
 # The same again

@@ -1,5 +1,7 @@
 import json
 import os
+import re
+import warnings
 from multiprocessing import get_context
 
 import pytest
@@ -92,7 +94,7 @@ def test_one_process_at_a_time(folder):
 def test_rewind_forgets_what_came_later_and_half_a_line(folder):
     folder.path.mkdir()
     for name in ("metrics.jsonl", "stages.jsonl"):
-        folder.log(name, [{"update": k} for k in (0, 1, 2, 2, 3)])
+        folder.log(name, [{"update": k, "loss": 1.0} for k in (0, 1, 2, 2, 3)])
         with (folder.path / name).open("a") as file:
             file.write('{"update": 1, "lo')  # killed here
     folder.rewind(2)
@@ -104,11 +106,57 @@ def test_rewind_forgets_what_came_later_and_half_a_line(folder):
     assert (folder.path / "metrics.jsonl").read_text() == ""
 
 
+def test_rewind_forgets_what_later_segments_left(folder):
+    for where, ending in ((folder.orders, "csv"), (folder.timeline, "parquet")):
+        where.mkdir(parents=True)
+        for update in (2, 3, 5):
+            (where / f"{update:09d}.{ending}").touch()
+    folder.log("metrics.jsonl", [{"update": k, "loss": 1.0} for k in (1, 2, 3, 4, 5)])
+    folder.rewind(3)
+    assert [file.name for file in sorted(folder.path.rglob("*[0-9].*"))] == [
+        *("000000002.csv", "000000003.csv"),
+        *("000000002.parquet", "000000003.parquet"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("logged", "missing"),
+    [
+        ([1, 2, 3, 4], None),
+        ([1, 2, 4], r"1 of the 4 updates done \(of update 3\)"),
+        ([2, 3], r"2 of the 4 updates done \(of update 1 and later ones\)"),
+        ([], r"4 of the 4 updates done"),
+    ],
+)
+def test_a_hole_in_the_log_is_named(folder, logged, missing):
+    folder.path.mkdir()
+    evaluations = [{"update": k, "validation_loss": 1.0} for k in (0, 4)]
+    folder.log("metrics.jsonl", [{"update": k, "loss": 1.0} for k in logged] + evaluations)
+    with warnings.catch_warnings(record=True) as warned:
+        folder.rewind(4)
+    if missing is None:
+        assert not warned
+    else:
+        assert re.search(f"metrics.jsonl has no line of {missing}", str(warned[0].message))
+
+
+@pytest.mark.parametrize("file", ["run", "."])
+def test_a_file_where_the_folder_should_be_is_refused(tmp_path, file):
+    place = tmp_path / "there"
+    place.touch()
+    path = place if file == "run" else place / "run"
+    with pytest.raises(ValueError, match=r"there is a file, where .* choose another folder"):
+        RunFolder(path, CONFIG).check_config()
+
+
 def test_half_a_line_that_happens_to_parse_is_dropped_too(folder):
     folder.path.mkdir()
-    (folder.path / "metrics.jsonl").write_text('{"update": 1}\n{"update": 2}')
-    folder.rewind(5)
-    assert (folder.path / "metrics.jsonl").read_text() == '{"update": 1}\n'
+    (folder.path / "stages.jsonl").write_text('{"update": 1}\n{"update": 2}')
+    folder.rewind(0)
+    assert (folder.path / "stages.jsonl").read_text() == ""
+    (folder.path / "stages.jsonl").write_text('{"update": 0}\n{"update": 0}')
+    folder.rewind(0)
+    assert (folder.path / "stages.jsonl").read_text() == '{"update": 0}\n'
 
 
 def test_a_crash_leaves_the_old_file_whole(folder, monkeypatch):

@@ -175,6 +175,34 @@ def test_a_manifest_lists_every_part(two, tmp_path):
     assert [*manifest["parts"]] == [f"stage-{i}.safetensors" for i in range(LAYERS)]
 
 
+class Tied(torch.nn.Module):
+    """One weight under two names."""
+
+    def __init__(self):
+        super().__init__()
+        self.into, self.out = (torch.nn.Linear(toys.WIDTH, toys.WIDTH) for _ in range(2))
+        self.out.weight = self.into.weight
+
+    def forward(self, x):
+        return self.out(self.into(x))
+
+
+def test_weights_tied_within_a_stage(tmp_path):
+    torch.manual_seed(0)
+    straight, batches = toys.pipeline([Tied()]), toys.batches(8)
+    straight.train(batches[:4])
+    path = save(tmp_path, straight)
+    resumed = resume(tmp_path, toys.pipeline([Tied()]))
+    assert resumed.train(batches[4:]).losses == straight.train(batches[4:]).losses
+    assert toys.same(parameters(resumed), parameters(straight))
+
+    untied = Tied()
+    untied.out.weight = torch.nn.Parameter(torch.zeros(toys.WIDTH, toys.WIDTH))
+    checkpoint.load(path, toys.pipeline([untied]).stages)
+    assert toys.same(untied.out.weight, untied.into.weight)
+    assert untied.out.weight.any()
+
+
 def test_stages_that_call_their_weights_alike_are_refused(tmp_path):
     local = toys.pipeline(toys.stages(2))
     with pytest.raises(ValueError, match="weight"):

@@ -29,11 +29,22 @@ FORWARD = "F"
         ("jitter", 1.0, "at least 0 and below 1"),
         ("jitter", -0.1, "at least 0"),
         ("jitter", [0.1, 0.1], "at least 0 and below 1"),
+        ("forward", 1e308, "from 1e-100 to 1e\\+100"),
+        ("backward", [1.0, 1e-315], "from 1e-100 to 1e\\+100"),
+        ("transfer", 10**400, "from 1e-100 to 1e\\+100"),
     ],
 )
 def test_no_time_but_a_time(name, value, wanted):
     with pytest.raises(ValueError, match=f"cost.{name} must be .*{wanted}, not "):
         Cost(**{name: value})
+
+
+@pytest.mark.parametrize("unit", [1e-100, 1e99])
+def test_any_unit_of_time(unit):
+    one = simulate("paci", 4, 64, 4, cost=Cost(1, 2, jitter=0.1))
+    other = simulate("paci", 4, 64, 4, cost=Cost(unit, 2 * unit, jitter=0.1))
+    assert other.timeline.orders() == one.timeline.orders()
+    assert other.utilization == pytest.approx(one.utilization)
 
 
 @pytest.mark.parametrize("name", ["forward", "backward", "weight", "input", "update", "transfer"])

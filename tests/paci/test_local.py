@@ -261,6 +261,35 @@ def test_evaluation():
     assert toys.same(toys.weights(modules), before)
 
 
+def test_nothing_to_evaluate_is_refused():
+    with pytest.raises(ValueError, match=r"micro-batches to evaluate must be .* at least 1, not 0"):
+        toys.pipeline(toys.stages(2)).evaluate([])
+
+
+@pytest.mark.parametrize("index", [0, 1])
+def test_a_stage_that_changes_its_input_is_refused_and_does_not(index):
+    modules, batches = toys.stages(2), toys.batches(4)
+    modules[index] = nn.Sequential(nn.ReLU(inplace=True), nn.Linear(toys.WIDTH, toys.WIDTH))
+    given, local = [[x.clone(), y.clone()] for x, y in batches], toys.pipeline(modules)
+    with pytest.raises(ValueError, match=f"stage {index} changes its input in place"):
+        local.train(batches)
+    local.evaluate(batches)
+    assert toys.same([list(batch) for batch in batches], given)
+
+
+def test_frozen_weights():
+    modules = toys.stages(3)
+    modules[1].requires_grad_(False)
+    before, local = toys.weights(modules), toys.pipeline(modules)
+    local.train(toys.batches(4))
+    assert [toys.same(*pair) for pair in zip(before, toys.weights(modules), strict=True)] == [
+        *(False, True, False),
+    ]
+    modules[0].requires_grad_(False)
+    with pytest.raises(ValueError, match=r"stage 0 has no .* to train: .* must not all be frozen"):
+        toys.pipeline(modules)
+
+
 def test_an_iterator_of_batches_will_do():
     local = toys.pipeline(toys.stages(2))
     assert len(local.train(iter(toys.batches(8))).losses) == 8
@@ -315,6 +344,8 @@ def test_cost_tables_and_weights_are_checked_at_once():
         toys.pipeline(toys.stages(2), cost=Cost(forward=[1, 2, 3]))
     with pytest.raises(ValueError, match="unknown weights 'stale'"):
         toys.pipeline(toys.stages(2), weights="stale")
+    with pytest.raises(ValueError, match="measure_every must be a whole number of at least 0"):
+        toys.pipeline(toys.stages(2), measure_every=-1)
     with pytest.raises(ValueError, match="stages must be a whole number of at least 1, not 0"):
         toys.pipeline([])
 
