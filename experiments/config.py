@@ -166,13 +166,10 @@ def _check_slurm(cluster: DictConfig) -> None:
             raise ValueError(
                 f"cluster.{key} must be a whole number of at least 0, not {cluster[key]!r}"
             )
-    if not isinstance(cluster.setup, ListConfig):
-        raise ValueError(f"cluster.setup must be a list of shell lines, not {cluster.setup!r}")
-    if not isinstance(cluster.sbatch, DictConfig):
-        raise ValueError(
-            f"cluster.sbatch must be sbatch's parameters, like {{exclude: node7}}, "
-            f"not {cluster.sbatch!r}"
-        )
+    for key, example in (("setup", "[module load cuda]"), ("sbatch", "[--exclude=node7]")):
+        value = cluster[key]
+        if not isinstance(value, ListConfig) or not all(isinstance(line, str) for line in value):
+            raise ValueError(f"cluster.{key} must be a list like {example}, not {value!r}")
 
 
 _WHOLE_NUMBERS = {

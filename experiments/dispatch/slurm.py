@@ -13,6 +13,8 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import redirect_stderr
+from io import StringIO
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
@@ -116,7 +118,8 @@ def submit(
     before = set(logs.glob("*")) if logs.is_dir() else set()
     tasks = [Task(function, OmegaConf.to_container(config)) for config in configs]
     try:
-        with clean_env():  # of the job in which we may be ourselves
+        # Without the traces of a job in which we may be, and submitit's own say in a refusal.
+        with clean_env(), redirect_stderr(StringIO()):
             return executor.submit_array(tasks)
     except FailedJobError as error:
         for file in set(logs.glob("*")) - before:
@@ -164,8 +167,15 @@ def _executor(cluster: DictConfig, shape: Shape, logs: Path, code: Path):
             f"export PYTHONPATH={shlex.quote(str(code.resolve()))}${{PYTHONPATH:+:$PYTHONPATH}}",
             "export PYTHONSAFEPATH=1  # not the checkout, where the job happens to begin",
         ],
-        additional_parameters={"requeue": True, **OmegaConf.to_container(cluster.sbatch)},
+        additional_parameters={"requeue": True} | dict(map(_option, cluster.sbatch)),
         **{key: value for key, value in asked.items() if value is not None},
     )
     executor.python = shlex.quote(sys.executable)
     return executor
+
+
+def _option(text: str) -> tuple[str, str | bool]:
+    """An option of sbatch as submitit takes it: "--exclude=node7", or "--hold", which has no
+    value."""
+    name, given, value = text.lstrip("-").partition("=")
+    return name, value if given else True

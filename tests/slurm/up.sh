@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A throwaway SLURM on this machine, from Debian's packages: one node, no accounting. `down.sh`
 # ends it. Idempotent.
-#   partition main   the default; jobs of at most an hour
+#   partition main   the default; jobs of at most two days
 # What is unlike a real cluster is so for tests to be short: jobs that are requeued wait five
 # seconds instead of two minutes, and are killed five seconds after they were told to end.
 set -euo pipefail
@@ -61,7 +61,7 @@ SlurmdPidFile=$state/slurmd.pid
 SlurmctldLogFile=$state/slurmctld.log
 SlurmdLogFile=$state/slurmd.log
 NodeName=$host CPUs=16 State=UNKNOWN
-PartitionName=main Nodes=ALL Default=YES MaxTime=1:00:00 State=UP
+PartitionName=main Nodes=ALL Default=YES MaxTime=2-00:00:00 State=UP
 CONF
 printf '%s\nCgroupPlugin=autodetect\n' "$mark" >/etc/slurm/cgroup.conf
 
