@@ -32,4 +32,7 @@ def last_words(log: Path) -> tuple[str, str]:
     if refused:
         return "refused", refused[-1]
     ended = re.findall(r"^srun: error: \S+: (tasks? [\d,-]+: .+)$", text, re.MULTILINE)
+    killed = [how for how in ended if "Exited" not in how]
+    if killed:
+        return "killed", killed[0]
     return "died", ended[0] if ended else "its job is gone"

@@ -120,10 +120,10 @@ def _state(
     if job is None:
         return (state, why) if state != "running" else ("died", "its process is gone")
     word, cause = last_words(Path(job.log))
-    if state == "failed":
-        return ("out-of-memory" if word == "out-of-memory" else state), "; ".join(
-            filter(None, (why, cause))
-        )
+    if state == "failed":  # of its own accord; what happened to its processes, only SLURM knows
+        happened = cause if word in ("killed", "out-of-memory") else ""
+        state = "out-of-memory" if word == "out-of-memory" else state
+        return state, "; ".join(filter(None, (why, happened)))
     return word, cause
 
 

