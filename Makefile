@@ -12,7 +12,7 @@ ENV := .venv/.installed
 
 .DEFAULT_GOAL := help
 .PHONY: help install test test-stress test-slurm slurm-up slurm-down lint format bench reproduce-q1
-.PHONY: figures report clean
+.PHONY: extrapolate figures report clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -30,6 +30,10 @@ reproduce-q1: $(ENV)  ## Q1, stability: train the grid, then draw its table and 
 
 reproduce-q2: $(ENV)  ## Q2, time to a perplexity: measure costs, train the grid, draw
 	$(BIN)/python -m experiments.sweep experiment=q2 scale=$(SCALE) cluster=$(CLUSTER) runs=$(RUNS)/q2
+	$(BIN)/python -m paper_figures $(RUNS)
+
+extrapolate: $(ENV)  ## simulate beyond the paper: up to 1,024 stages, jitter, late messages, slack
+	$(BIN)/python -m experiments.extrapolate scale=$(SCALE) runs=$(RUNS)/extrapolation
 	$(BIN)/python -m paper_figures $(RUNS)
 
 figures: $(ENV)  ## every table and figure that the logs in RUNS allow

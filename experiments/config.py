@@ -27,10 +27,11 @@ def compose(overrides: Sequence[str]) -> DictConfig:
     return resolve(select(overrides))
 
 
-def select(overrides: Sequence[str]) -> DictConfig:
-    """What `compose` gives, its values neither interpolated nor checked yet."""
+def select(overrides: Sequence[str], folder: Path = CONF) -> DictConfig:
+    """What `compose` gives, its values neither interpolated nor checked yet; of another `folder`
+    with a config.yaml, likewise."""
     try:
-        with initialize_config_dir(str(CONF), version_base="1.3"):
+        with initialize_config_dir(str(folder), version_base="1.3"):
             return hydra_compose("config", overrides=list(overrides))
     except MissingConfigException as error:
         group, _, name = (error.missing_cfg_file or "").rpartition("/")

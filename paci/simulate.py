@@ -1,5 +1,6 @@
 """Schedules at any scale, without tensors."""
 
+from collections.abc import Iterable
 from functools import cached_property
 
 from paci.actions import BACKWARD, FORWARD, INPUT_GRADIENT, WEIGHT_GRADIENT
@@ -45,7 +46,8 @@ class Simulation:
     peak_activations[r]  most of them at rank r, all its stages together
     """
 
-    def __init__(self, schedule: Schedule, steps: list[tuple]):
+    def __init__(self, schedule: Schedule, steps: Iterable[tuple]):
+        """Of an iterator, no step is kept: `actions` and what they say is then not to be had."""
         self.schedule = schedule
         self.max_drift = [0] * schedule.stages
         self.peak_in_flight = [0] * schedule.stages

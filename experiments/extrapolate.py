@@ -1,0 +1,227 @@
+"""Simulate beyond the paper: python -m experiments.extrapolate [scale=laptop] [runs=DIR] ...
+
+Deeper pipelines, uneven times, late messages, more slack: the grid of conf/extrapolation/, a line
+a point in simulations.jsonl of the folder `runs`. Points that are there already are skipped.
+"""
+
+import json
+import multiprocessing
+import os
+import signal
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from itertools import product
+from math import ceil
+from pathlib import Path
+from typing import NamedTuple
+
+from filelock import FileLock, Timeout
+from omegaconf import DictConfig, ListConfig, OmegaConf
+from tqdm import tqdm
+
+from experiments.cli import arguments, interruptible, user_errors
+from experiments.config import CONF, select
+from paci import Cost, Simulation, theory
+from paci.actions import BACKWARD, WEIGHT_GRADIENT
+from paci.clock import play
+from paci.cost import Durations
+from paci.schedules import Schedule, build
+
+FORWARD_TIME, BACKWARD_TIME = 1.0, 2.0
+
+
+class Point(NamedTuple):
+    """What is simulated; times are in forwards of a micro-batch."""
+
+    schedule: str
+    stages: int
+    accumulation: int
+    slack: int
+    transfer: float
+    jitter: float
+    microbatches: int
+    seed: int
+
+    @property
+    def rule(self) -> Schedule:
+        return build(self.schedule, self.stages, self.accumulation, self.slack)
+
+    @property
+    def cost(self) -> Cost:
+        return Cost(FORWARD_TIME, BACKWARD_TIME, transfer=self.transfer, jitter=self.jitter)
+
+    @property
+    def actions(self) -> int:
+        """How many, at least; simulation takes time in proportion."""
+        return 2 * self.stages * self.microbatches
+
+
+def main() -> None:
+    with user_errors():
+        config = select(arguments(__doc__), CONF / "extrapolation")
+        folder, processes = check(config)
+        wanted = points(config)
+        folder.mkdir(parents=True, exist_ok=True)
+    file = folder / "simulations.jsonl"
+    try:
+        with FileLock(folder / ".lock", timeout=0), interruptible():
+            known = done(file)
+            todo = [point for point in wanted if point not in known]
+            extrapolate(todo, file, processes)
+    except Timeout:
+        print(f"error: {folder} is held by another process that simulates")
+        raise SystemExit(2) from None
+    except BrokenProcessPool:
+        print("error: a simulation's process was killed, for its memory perhaps: try processes=1")
+        raise SystemExit(1) from None
+    except KeyboardInterrupt:
+        print("interrupted: what was simulated is kept; the same command goes on from there")
+        raise SystemExit(130) from None
+    print(f"{len(wanted)} points in {file}, {len(wanted) - len(todo)} of them from before")
+
+
+def check(config: DictConfig) -> tuple[Path, int]:
+    """The folder of the results, and how many processes; ValueError for impossible values."""
+    try:
+        OmegaConf.resolve(config)
+    except Exception as error:
+        raise ValueError(str(error).splitlines()[0]) from error
+    if not isinstance(config.runs, str) or not config.runs:
+        raise ValueError(f"runs must be the path of a folder, not {config.runs!r}")
+    processes = os.cpu_count() if config.processes is None else config.processes
+    for key, value, least in (("processes", processes, 1), ("seed", config.seed, 0)):
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise ValueError(f"{key} must be a whole number of at least {least}, not {value!r}")
+    return Path(config.runs), processes
+
+
+def points(config: DictConfig) -> list[Point]:
+    """The points of the grid, each once; ValueError for one that cannot be simulated."""
+    if not isinstance(config.get("grid"), ListConfig):
+        raise ValueError(f"grid must be a list of entries, not {config.get('grid')!r}")
+    found = dict.fromkeys(point for entry in config.grid for point in _points(entry, config.seed))
+    for point in found:
+        # Whatever is wrong with it, its schedule or its times say so.
+        _ = point.rule, point.cost
+    return list(found)
+
+
+def _points(entry: object, seed: int) -> Iterator[Point]:
+    if not isinstance(entry, DictConfig):
+        raise ValueError(f"an entry of the grid must be a mapping, not {entry!r}")
+    entry = OmegaConf.to_container(entry)
+    entry |= {key: 0 for key in ("slack", "transfer", "jitter") if key not in entry}
+    if missing := {*Point._fields} - {"seed"} - {*entry}:
+        raise ValueError(f"an entry of the grid has no {missing.pop()}")
+    if unknown := {*entry} - ({*Point._fields} - {"seed"}):
+        raise ValueError(f"an entry of the grid has a key {unknown.pop()!r}, which means nothing")
+    axes = (value if isinstance(value, list) else [value] for value in entry.values())
+    for values in product(*axes):
+        yield _point(dict(zip(entry, values, strict=True)), seed)
+
+
+def _point(given: dict, seed: int) -> Point:
+    """Of multiples of the stages, numbers; micro-batches make up two halves of whole windows."""
+    stages = given["stages"]
+    if isinstance(stages, bool) or not isinstance(stages, int) or stages < 1:
+        raise ValueError(f"stages must be a whole number of at least 1, not {stages!r}")
+    for key in ("accumulation", "slack", "microbatches", "transfer", "jitter"):
+        value = given[key]
+        if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
+            raise ValueError(f"{key} must be a number of at least 0, not {value!r}")
+    accumulation = max(1, round(given["accumulation"] * stages))
+    windows = 2 * max(1, ceil(given["microbatches"] * stages / (2 * accumulation)))
+    return Point(
+        schedule=given["schedule"],
+        stages=stages,
+        accumulation=accumulation,
+        slack=round(given["slack"] * stages),
+        transfer=float(given["transfer"]),
+        jitter=float(given["jitter"]),
+        microbatches=windows * accumulation,
+        seed=seed,
+    )
+
+
+def done(file: Path) -> set[Point]:
+    """The points of the whole lines of `file`; half a line, of a killed process, is cut off."""
+    if not file.exists():
+        return set()
+    lines = file.read_bytes().splitlines(keepends=True)
+    if lines and not lines[-1].endswith(b"\n"):
+        half = lines.pop()
+        os.truncate(file, file.stat().st_size - len(half))
+    known = set()
+    for line in lines:
+        try:
+            read = json.loads(line)
+            known.add(Point(*(read[name] for name in Point._fields)))
+        except (ValueError, KeyError, TypeError):
+            continue
+    return known
+
+
+def extrapolate(todo: Sequence[Point], file: Path, processes: int) -> None:
+    """Simulate the points, the longest first, and append a line as each ends."""
+    todo = sorted(todo, key=lambda point: -point.actions)
+    total = sum(point.actions for point in todo)
+    bar = tqdm(total=total, unit="action", unit_scale=True, disable=None)
+    with ProcessPoolExecutor(processes, initializer=_leave_signals_to_the_parent) as pool, bar:
+        ends = {pool.submit(simulated, point): point for point in todo}
+        try:
+            for end in as_completed(ends):
+                _append(file, ends[end]._asdict() | end.result())
+                bar.update(ends[end].actions)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for process in multiprocessing.active_children():
+                process.terminate()
+            raise
+
+
+def simulated(point: Point) -> dict:
+    """Of one point:
+
+    utilization     what a rank works of all its time once the pipeline is full: at the last stage,
+                    over the second half of the micro-batches, at the times that jitter varies
+    max_drift       the most updates between forward and backward at any stage
+    drift_bound     ⌈(N-1+slack)/a⌉, if the schedule does not flush
+    peak_in_flight  the most micro-batches in flight at any stage
+    """
+    rule, last, finished = point.rule, point.stages - 1, []
+    durations = Durations(point.cost, point.stages, point.microbatches, point.seed)
+
+    def watched() -> Iterator[tuple]:
+        for step in play(rule, point.microbatches, durations):
+            _, stage, kind, _, _, end, _ = step
+            if stage == last and kind in (BACKWARD, WEIGHT_GRADIENT):
+                finished.append(end)
+            yield step
+
+    run = Simulation(rule, watched())
+    half = point.microbatches // 2
+    took = finished[-1] - finished[half - 1]
+    bound = theory.drift_bound(point.stages, 0, point.accumulation, point.slack)
+    return {
+        "utilization": (point.microbatches - half) * (FORWARD_TIME + BACKWARD_TIME) / took,
+        "max_drift": max(run.max_drift),
+        "drift_bound": 0 if rule.flushes else bound,
+        "peak_in_flight": max(run.peak_in_flight),
+        "clock": "simulated",
+    }
+
+
+def _append(file: Path, line: dict) -> None:
+    """A line in one piece: whoever reads meanwhile sees all of it or nothing."""
+    with file.open("a") as lines:
+        lines.write(json.dumps(line) + "\n")
+
+
+def _leave_signals_to_the_parent() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+if __name__ == "__main__":
+    main()
