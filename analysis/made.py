@@ -26,9 +26,9 @@ class Item:
 
     @property
     def basis(self) -> str:
-        """ "5 of 6 runs, 2 seeds", or that it needs none."""
-        if not self.experiments:
-            return "needs no runs"
+        """ "5 of 6 runs, 2 seeds", or that it needs none, or only simulations."""
+        if not self.known:
+            return "simulations" if self.experiments else "needs no runs"
         used = len(self.runs)
         many = f"{used} of {self.known} runs" if used < self.known else _count(used, "run")
         return f"{many}, {_count(self.seeds, 'seed')}"

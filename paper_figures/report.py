@@ -50,13 +50,12 @@ def page(root: Path, folder: Path, frames: Frames) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    templates.filters["join_lines"] = lambda text: " ".join(text.split())
     return templates.get_template("report.html.j2").render(
         root=root,
         scales=sorted(frames.used["scale"].unique()),
         clocks=sorted(frames.used["clock"].dropna().unique()),
         used=len(frames.used),
-        verdicts=count_verdicts(folder / "claims.csv") if _made(items, "claims") else {},
+        verdicts=count_verdicts(folder / "claims.csv"),
         questions=SECTIONS,
         sections=sections(items.values(), folder),
         outdated=[item.name for item in outdated(items.values(), frames)],
@@ -89,13 +88,17 @@ def _section(item: Item) -> str:
 
 def _show(item: Item, folder: Path) -> dict:
     """What the template shows of an item, read from its files."""
-    files = {Path(name).suffix[1:]: folder / name for name in item.files}
+    there = [folder / name for name in item.files if (folder / name).exists()]
+    files = {file.suffix[1:]: file for file in there}
+    caption = _unwrapped(item.caption)
     shown = {
         "item": item,
         "made": item.state == MADE,
         "figure": None,
         "table": None,
         "claims": None,
+        "caption": caption,
+        "notes": [points for points in _paragraphs(item.note) if points != [caption]],
     }
     if "png" in files:
         with Image.open(files["png"]) as image:
@@ -115,6 +118,19 @@ def _show(item: Item, folder: Path) -> dict:
         if kind in files
     ]
     return shown
+
+
+def _paragraphs(note: str) -> list[list[str]]:
+    """Each paragraph of a note as its points, each of which begins with "- ", or as one text."""
+    return [
+        [_unwrapped(point) for point in paragraph.removeprefix("- ").split("\n- ")]
+        for paragraph in note.split("\n\n")
+        if paragraph
+    ]
+
+
+def _unwrapped(text: str) -> str:
+    return " ".join(text.split())
 
 
 def read_table(file: Path) -> pd.DataFrame:
@@ -139,6 +155,8 @@ def claims(table: pd.DataFrame) -> dict[str, list[dict]]:
 
 def count_verdicts(claims: Path) -> dict[str, int]:
     """How many claims have each verdict: those that hold, those that do not, the others."""
+    if not claims.exists():
+        return {}
     counts = read_table(claims)["verdict"].value_counts()
     order = [HOLDS, FAILS, *(verdict for verdict in counts.index if verdict not in (HOLDS, FAILS))]
     return {verdict: int(counts[verdict]) for verdict in order if verdict in counts}
@@ -219,10 +237,6 @@ def _number(text: str) -> int | float | str | None:
 
 def _listed(values: pd.Series) -> str:
     return ", ".join(map(str, values.dropna()))
-
-
-def _made(items: dict[str, Item], name: str) -> bool:
-    return name in items and items[name].state == MADE
 
 
 def data_uri(media: str, file: Path) -> str:
