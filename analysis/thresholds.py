@@ -89,11 +89,11 @@ def timed(made: list[Cell]) -> tuple[list[Cell], str]:
 
 
 def _refuse_two_measurements(group: list[Cell]) -> None:
-    tables: dict[float, tuple[str, str]] = {}
+    tables: dict[tuple[float, str], tuple[str, str]] = {}
     for cell in group:
-        size = cell.batch / cell.variant.accumulation
+        timed_for = cell.batch / cell.variant.accumulation, cell.recipe
         for name, costs in cell.costs.items():
-            other, known = tables.setdefault(size, (name, costs))
+            other, known = tables.setdefault(timed_for, (name, costs))
             if costs != known:
                 raise CannotAnswer(
                     f"{other} and {name} have different measured costs of the same micro-batch "

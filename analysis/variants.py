@@ -7,6 +7,9 @@ from paci import theory
 ASYNCHRONOUS = ("paci", "async-1f1b")
 """Schedules that update a stage while micro-batches are in flight through it."""
 
+CONSISTENT = ("stashed", "double-buffered")
+"""Weights of which a backward sees the version of its forward."""
+
 
 @dataclass(frozen=True, order=True)
 class Variant:
@@ -48,7 +51,12 @@ class Variant:
         return " ".join(parts)
 
     def drift_bound(self, stage: int) -> int:
-        """Most versions between a micro-batch's forward and backward at a stage counted from 0."""
+        """Most versions between the weights that a micro-batch's forward and its backward see, at
+        a stage counted from 0."""
+        return 0 if self.weights in CONSISTENT else self._updates_between(stage)
+
+    def _updates_between(self, stage: int) -> int:
+        """Most updates between a micro-batch's forward and its backward, whatever they see."""
         if not self.asynchronous:
             return 0
         return theory.drift_bound(self.stages, stage, self.accumulation, self.slack)
@@ -65,5 +73,5 @@ class Variant:
 
     @property
     def order(self) -> tuple:
-        """Sort key of every table and legend: flush first, then the least drift first."""
-        return self.asynchronous, self.max_drift, -self.accumulation, self.label
+        """Sort key of every table and legend: flush first, then the least delay first."""
+        return self.asynchronous, self._updates_between(0), -self.accumulation, self.label

@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from analysis import CannotAnswer, Frames, by_setting, cells
 from analysis.claims.q1 import flush_of
@@ -62,6 +63,7 @@ def draw(frames: Frames) -> Figure:
         ax.set_ylim(len(found) - 0.5, -0.5)
         ax.axvline(0, color=style.INK, linewidth=0.7)
         ax.grid(axis="y", visible=False)
+        ax.xaxis.set_major_locator(MaxNLocator(5))
         ax.set_xlabel(f"final loss above flush's (nats per {found[0].live.token})")
         ax.set_title(style.setting_title(setting, [len(it.by_seed) for it in found]))
     handles, labels = axes[0].get_legend_handles_labels()

@@ -65,7 +65,7 @@ def draw(frames: Frames, thresholds: Sequence[float] | None = None) -> Figure:
         seeds = [len(it.by_seed) for step in steps for it in step.values()]
         ax.set_title(style.setting_title(setting, seeds))
         ax.set_ylabel(f"speed-up\n{style.clock_name(setting[1])}")
-    top = max(ax.get_ylim()[1] for ax in axes)
+    top = 0.1 + max(ax.get_ylim()[1] for ax in axes)
     low = min(0.95, *(ax.get_ylim()[0] for ax in axes))
     for ax in axes:
         ax.set_ylim(low, top)
@@ -160,6 +160,7 @@ def _draw_ours(ax: Axes, steps: list[dict[str, SpeedUp]]) -> None:
             _points(ax, cell, [step.get(against) for step in mine], offset, filled)
     labels = [f"≤{step[BEST].perplexity:g}" for step in mine[:-1]]
     ax.set_xticks(range(len(labels) + 1), [*labels, LOWEST])
+    ax.set_xlim(-0.5, len(labels) + 0.5)
 
 
 def _points(

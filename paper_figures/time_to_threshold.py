@@ -15,6 +15,10 @@ from paper_figures import style
 from paper_figures.command import main
 
 EXPERIMENT = "q2"
+NOTHING = (
+    "after its first evaluation, no perplexity is passed by every completed run of a setting; give "
+    "some with --thresholds"
+)
 
 
 def table(frames: Frames, thresholds: Sequence[float] | None = None) -> pd.DataFrame:
@@ -89,7 +93,7 @@ def _settings(
         if steps:
             found.append((setting, group, steps))
     if not found:
-        raise CannotAnswer("no perplexity is passed by every completed run of a setting")
+        raise CannotAnswer(NOTHING)
     return found, left_out
 
 

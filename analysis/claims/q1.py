@@ -107,13 +107,12 @@ def _against(flush, cell, scale, rule) -> Verdict:
 def _runtime_claims(group: list[Cell]) -> list[dict]:
     # A run that diverged in its first segment has nothing to say here.
     group = [cell for cell in group if cell.completed or not cell.stages.empty]
-    asynchronous = [cell for cell in group if cell.variant.asynchronous]
-    live = [cell for cell in asynchronous if cell.variant.weights == "live"]
+    live = [it for it in group if it.variant.asynchronous and it.variant.weights == "live"]
     paci = [cell for cell in group if cell.variant.is_paci]
     flush = [cell for cell in group if cell.variant.is_flush]
     bound = "⌈(N-1)/a⌉; a=4: 2, a=8: 1"
     return [
-        row("drift within its bound", "all", bound, drift_within_bound(asynchronous)),
+        row("drift within its bound", "all", bound, drift_within_bound(live)),
         row("one copy of the weights", "paci", "no version kept", one_copy(live)),
         row("activation peak of flush", "paci", "equal", activation_peak(paci, flush)),
     ]
@@ -125,7 +124,7 @@ def drift_within_bound(group: list[Cell]) -> Verdict:
     Not tested unless every stage of every run has a measurement.
     """
     if not group:
-        return Verdict("–", UNTESTED, "no completed asynchronous run")
+        return Verdict("–", UNTESTED, "no completed run of live weights")
     measured, beyond = {}, []
     for cell in group:
         largest = largest_drift([cell])

@@ -31,6 +31,7 @@ def test_labels(made, label):
         (variant(a=1), [7, 6, 5, 4, 3, 2, 1, 0]),
         (variant(a=4, slack=7), [4, 4, 3, 3, 3, 3, 2, 0]),
         (variant("gpipe", "gpipe", 8), [0] * 8),
+        (variant(weights="stashed"), [0] * 8),
     ],
 )
 def test_drift_bounds_are_the_ceiling(made, bounds):
@@ -39,6 +40,7 @@ def test_drift_bounds_are_the_ceiling(made, bounds):
 
 
 def test_flush_leads_and_drift_grows_down_a_table():
-    order = ["1f1b-flush m=8", "paci a=16", "paci a=8", "paci a=4", "paci a=1"]
+    order = ["1f1b-flush m=8", "paci a=16", "paci a=8", "paci a=4", "paci a=4 stashed", "paci a=1"]
     made = [variant(a=a) for a in (1, 8, 4, 16)] + [variant("1f1b-flush", "1f1b-flush", 8)]
+    made.append(variant(weights="stashed"))
     assert [one.label for one in sorted(made, key=lambda one: one.order)] == order
