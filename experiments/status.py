@@ -78,8 +78,7 @@ def look(runs: Path) -> list[Row]:
         known, queued = jobs.newest_jobs(group), _queued(group)
         for folder in folders:
             job = known.get(folder.path.name)
-            place = queued.get(job.id) if job and queued else None
-            rows.append(_row(folder, folder.path.relative_to(runs).as_posix(), job, place))
+            rows.append(_row(folder, folder.path.relative_to(runs).as_posix(), job, queued))
     return rows
 
 
@@ -92,9 +91,9 @@ def table(rows: list[Row]) -> str:
     return f"{head}\n\n{tabulate(cells, headers, disable_numparse=True)}"
 
 
-def _row(folder: RunFolder, name: str, job: jobs.Job | None, place: jobs.Queued | None) -> Row:
+def _row(folder: RunFolder, name: str, job: jobs.Job | None, queued: dict | None) -> Row:
     status = folder.status()
-    state, why = _state(folder, status, job, place)
+    state, why = _state(folder, status, job, queued)
     updates = f"{status['update']}/{status['updates']}" if "updates" in status else ""
     left = _left(folder, status) if state == "running" else ""
     log = job.log if job and state not in ("completed", "pending") else ""
@@ -102,29 +101,41 @@ def _row(folder: RunFolder, name: str, job: jobs.Job | None, place: jobs.Queued 
 
 
 def _state(
-    folder: RunFolder, status: dict, job: jobs.Job | None, place: jobs.Queued | None
+    folder: RunFolder, status: dict, job: jobs.Job | None, queued: dict[str, jobs.Queued] | None
 ) -> tuple[str, str]:
     """A run's state, and why."""
-    state, why = status.get("state"), status.get("why") or ""
-    if place is not None and state != "completed":
-        if place.state == "PENDING":
-            reason = "" if place.reason == "None" else place.reason
-            return "pending", f"{reason}; goes on where it was" if state else reason
-        if state == "running" or place.state != "RUNNING":
-            return place.state.lower(), ""
-        return "starting", ""
-    if state in ("completed", "out-of-memory") or why.startswith("diverged"):
+    state, why = status.get("state", "not started"), status.get("why") or ""
+    if state == "completed":
         return state, why
-    if state not in RESULTS and folder.held:
+    if job and queued is None:
+        return state, f"{why or 'submitted'}; there is no SLURM here to ask"
+    if job and job.id in queued:
+        return _in_queue(state, queued[job.id])
+    if state in RESULTS:
+        return _of_result(state, why, job)
+    if folder.held:
         return "running", ""
-    if job is None:
-        return (state, why) if state != "running" else ("died", "its process is gone")
-    word, cause = last_words(Path(job.log))
-    if state == "failed":  # of its own accord; what happened to its processes, only SLURM knows
-        happened = cause if word in ("killed", "out-of-memory") else ""
-        state = "out-of-memory" if word == "out-of-memory" else state
-        return state, "; ".join(filter(None, (why, happened)))
-    return word, cause
+    if job:
+        word, cause = last_words(Path(job.log))
+        return (state, why) if (state, word) == ("preempted", "died") else (word, cause)
+    return ("died", "its process is gone") if state == "running" else (state, why)
+
+
+def _in_queue(state: str, place: jobs.Queued) -> tuple[str, str]:
+    if place.state == "PENDING":
+        started = ["" if state == "not started" else "goes on where it was"]
+        return "pending", "; ".join(filter(None, [place.reason.replace("None", ""), *started]))
+    if place.state == "RUNNING" and state != "running":
+        return "starting", ""
+    return place.state.lower(), ""
+
+
+def _of_result(state: str, why: str, job: jobs.Job | None) -> tuple[str, str]:
+    """A run that failed says why; what had happened to its processes, only SLURM could see."""
+    word, cause = last_words(Path(job.log)) if job and state == "failed" else ("", "")
+    if word == "out-of-memory":
+        state = word
+    return state, "; ".join(filter(None, (why, cause if word in ("killed", state) else "")))
 
 
 def _left(folder: RunFolder, status: dict) -> str:

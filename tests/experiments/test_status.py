@@ -1,0 +1,55 @@
+"""What the table says where there is no SLURM; tests/slurm has what it says where there is one."""
+
+import json
+import os
+
+import pytest
+
+from experiments import status
+from experiments.config import compose
+from experiments.runfolder import RunFolder
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    folder = RunFolder(tmp_path / "q1" / "run", compose(["scale=smoke"]))
+    folder.plan()
+    return folder
+
+
+def row(folder):
+    (row,) = status.look(folder.path.parents[1])
+    assert row.run == "q1/run"
+    return row
+
+
+def test_from_plan_to_result(folder):
+    assert row(folder).state == "not started"
+    with folder.claimed():
+        folder.report("running", 3, 10)
+        assert row(folder)[1:3] == ("running", "3/10")
+    assert (row(folder).state, row(folder).why) == ("died", "its process is gone")
+    folder.report("preempted", 3, 10, "interrupted")
+    assert (row(folder).state, row(folder).why) == ("preempted", "interrupted")
+    folder.report("failed", 3, 10, "diverged: the loss of update 3 is nan")
+    assert row(folder)[-2] == "diverged: the loss of update 3 is nan"
+    folder.report("completed", 10, 10)
+    assert row(folder)[1:3] == ("completed", "10/10")
+
+
+def test_the_time_left_is_at_the_pace_of_this_start(folder):
+    """Five of ten updates done before it, two in the ten minutes since."""
+    with folder.claimed():
+        (folder.path / "environment.json").write_text(json.dumps([{"from_update": 5}]))
+        folder.report("running", 7, 10)
+        os.utime(folder.path / "environment.json", (0, 1000))
+        os.utime(folder.path / "status.json", (0, 1600))
+        assert row(folder).left == "15 min"
+
+
+def test_no_runs_are_said_to_be_missing(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["status", str(tmp_path / "none")])
+    with pytest.raises(SystemExit, match="2"):
+        status.main()
+    assert "there is no folder" in capsys.readouterr().err
