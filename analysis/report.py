@@ -31,18 +31,20 @@ UNFINISHED = ("running", "preempted")
 """States of status.json that are shown as "unfinished": a log cannot tell whether its process
 still lives, and either way the run's numbers are not yet to be had."""
 UNKNOWN = "unknown"
-"""Stands for the experiment of a run whose configuration cannot be read."""
+"""Stands for the experiment and scale of a run whose configuration cannot be read."""
 
 
 def by_state(runs: pd.DataFrame) -> pd.DataFrame:
-    """How many runs of each experiment (a row) are in each state (a column, if any run is)."""
+    """How many runs of each experiment and scale (a row) are in each state (a column, if any
+    run is)."""
     states = runs["state"].where(~runs["state"].isin(UNFINISHED), "unfinished")
-    counts = pd.crosstab(runs["experiment"].fillna(UNKNOWN), states)
+    place = [runs[name].fillna(UNKNOWN) for name in ("experiment", "scale")]
+    counts = pd.crosstab(place, states)
     shown = [state for state in STATES if state in counts]
     others = [state for state in counts if state not in STATES]
     table = counts[shown + others]
     table.insert(0, "runs", table.sum(axis=1))
-    return table.rename_axis(index="experiment", columns=None).reset_index()
+    return table.rename_axis(columns=None).reset_index()
 
 
 def not_results(runs: pd.DataFrame) -> pd.DataFrame:

@@ -13,7 +13,7 @@ def test_runs_are_counted_by_experiment_and_state(write_run):
     write_run("e", seed=3, state="out-of-memory")
     write_run("f", experiment="q2")
     (write_run("g") / "config.yaml").write_text("[")
-    table = by_state(read_runs(write_run.root).runs).set_index("experiment")
+    table = by_state(read_runs(write_run.root).runs).set_index(["experiment", "scale"])
     assert list(table) == [
         "runs",
         "completed",
@@ -23,9 +23,9 @@ def test_runs_are_counted_by_experiment_and_state(write_run):
         "repeated",
         "unreadable",
     ]
-    assert table.loc["q1"].tolist() == [5, 1, 1, 1, 1, 1, 0]
-    assert table.loc["q2"].tolist() == [1, 1, 0, 0, 0, 0, 0]
-    assert table.loc["unknown"].tolist() == [1, 0, 0, 0, 0, 0, 1]
+    assert table.loc["q1", "laptop"].tolist() == [5, 1, 1, 1, 1, 1, 0]
+    assert table.loc["q2", "laptop"].tolist() == [1, 1, 0, 0, 0, 0, 0]
+    assert table.loc["unknown", "unknown"].tolist() == [1, 0, 0, 0, 0, 0, 1]
 
 
 def test_the_report_says_what_is_and_what_is_not(write_run, capsys):
