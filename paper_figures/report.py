@@ -98,7 +98,7 @@ def _show(item: Item, folder: Path) -> dict:
         "table": None,
         "claims": None,
         "caption": caption,
-        "notes": [points for points in _paragraphs(item.note) if points != [caption]],
+        "notes": [points for points in _paragraphs(item.note) if points[0] not in caption],
     }
     if "png" in files:
         with Image.open(files["png"]) as image:
