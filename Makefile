@@ -1,6 +1,7 @@
 # Every target that needs the environment makes it first; `make help` lists the targets.
 #   SCALE    smoke (seconds), laptop (minutes, the default) or paper (GPUs)
-#   CLUSTER  where runs happen: local (the default) or inline
+#   CLUSTER  where runs happen: local (the default), inline, or slurm, which does not wait for them
+#   SET      whatever else a sweep is to be told: SET="cluster.partition=gpu cluster.time=600"
 #   RUNS     the folder of all runs of a scale, a folder in it for each question
 PYTHON  ?= python3
 SCALE   ?= laptop
@@ -9,6 +10,8 @@ RUNS    ?= runs/$(SCALE)
 
 BIN := .venv/bin
 ENV := .venv/.installed
+SWEEP = $(BIN)/python -m experiments.sweep scale=$(SCALE) cluster=$(CLUSTER) $(SET)
+DRAW = $(if $(filter slurm,$(CLUSTER)),,$(BIN)/python -m paper_figures $(RUNS))
 
 .DEFAULT_GOAL := help
 .PHONY: help install test test-stress test-slurm slurm-up slurm-down lint format bench reproduce-q1
@@ -25,12 +28,12 @@ $(ENV): pyproject.toml constraints.txt
 install: $(ENV)  ## make the environment, .venv
 
 reproduce-q1: $(ENV)  ## Q1, stability: train the grid, then draw its table and figures
-	$(BIN)/python -m experiments.sweep experiment=q1 scale=$(SCALE) cluster=$(CLUSTER) runs=$(RUNS)/q1
-	$(BIN)/python -m paper_figures $(RUNS)
+	$(SWEEP) experiment=q1 runs=$(RUNS)/q1
+	$(DRAW)
 
 reproduce-q2: $(ENV)  ## Q2, time to a perplexity: measure costs, train the grid, draw
-	$(BIN)/python -m experiments.sweep experiment=q2 scale=$(SCALE) cluster=$(CLUSTER) runs=$(RUNS)/q2
-	$(BIN)/python -m paper_figures $(RUNS)
+	$(SWEEP) experiment=q2 runs=$(RUNS)/q2
+	$(DRAW)
 
 extrapolate: $(ENV)  ## simulate beyond the paper: up to 1,024 stages, jitter, late messages, slack
 	$(BIN)/python -m experiments.extrapolate scale=$(SCALE) runs=$(RUNS)/extrapolation

@@ -63,6 +63,7 @@ def submit(folders: list[RunFolder]) -> None:
         f"\n{count} jobs submitted, which need neither this command nor this terminal:\n"
         f"    python -m experiments.status {config.runs}            what becomes of them\n"
         f"    python -m experiments.status {config.runs} --cancel   ends them\n"
+        f"    python -m paper_figures {config.runs}                 their tables and figures\n"
         "The same command again submits what has been lost, and nothing twice."
     )
 
