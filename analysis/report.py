@@ -14,7 +14,7 @@ import pandas as pd
 from tabulate import tabulate
 
 from analysis.made import BROKEN, MADE, REFUSED, Item, read_made
-from analysis.runs import RESULTS, Frames, NoRuns, read_runs
+from analysis.runs import Frames, NoRuns, is_result, read_runs
 
 STATES = (
     "completed",
@@ -49,7 +49,7 @@ def by_state(runs: pd.DataFrame) -> pd.DataFrame:
 
 def not_results(runs: pd.DataFrame) -> pd.DataFrame:
     """The runs whose numbers are not used: run, state, why."""
-    left_out = runs[~runs["state"].isin(RESULTS)]
+    left_out = runs[~is_result(runs)]
     return left_out[["state", "why"]].fillna("").rename_axis("run").reset_index()
 
 

@@ -13,7 +13,7 @@ import yaml
 from analysis.jsonl import read_jsonl
 from analysis.variants import Variant
 
-RUN_FILES = {"config.yaml", "status.json", "metrics.jsonl", "stages.jsonl"}
+RUN_FILES = {"config.yaml", "status.json", "metrics.jsonl", "throughput.jsonl", "stages.jsonl"}
 STARTED = ("environment.json", "status.json", "metrics.jsonl")
 """A run that has none of them is only planned."""
 
@@ -23,12 +23,17 @@ RECIPE = ("model", "data", "optimizer", "tokens", "stages")
 RESULTS = ("completed", "diverged")
 """A diverged run is a result: a mean over the seeds that survived would flatter the method."""
 
+THROUGHPUT = "throughput"
+"""The task of runs that are timed, and do not train to learn."""
+
 NO_EXPERIMENT = "none"
 """The experiment of a run of its own."""
 
 RUN_COLUMNS = [
     "experiment",
     "scale",
+    "task",
+    "executor",
     "clock",
     "batch",
     "variant",
@@ -44,13 +49,18 @@ STAGE_COLUMNS = [
     "update",
     "stage",
     "drift",
+    "rank",
     "peak_in_flight",
-    "activation_bytes",
     "parameter_bytes",
+    "gradient_bytes",
+    "optimizer_bytes",
+    "activation_bytes",
     "version_bytes",
+    "allocated_bytes",
     "busy_seconds",
     "idle_seconds",
 ]
+REPETITION_COLUMNS = ["repetition", "tokens", "seconds", "updates"]
 MOVEMENT_COLUMNS = ["stage", "update", "microbatch", "drift", "relative"]
 
 
@@ -67,11 +77,12 @@ class Frames:
     """Everything that a set of run folders says.
 
     `runs` has one row per folder, readable or not, indexed by its path below the root; a folder
-    that cannot be used has a `state` other than "completed" and "diverged". The other frames are
+    that cannot be used has a `state` that `is_result` does not accept. The other frames are
     indexed by run and hold every update (loss in nats per token), evaluation, stage and segment
-    (drift as a histogram {versions: micro-batches}), and sampled weight movement (relative to the
-    weights' norm). `simulations` has a row per line of every `simulations.jsonl`, with whatever
-    columns these have; it stands for no run. `notes` are sentences, each of which names a run.
+    (drift as a histogram {versions: micro-batches}), sampled weight movement (relative to the
+    weights' norm) and, of runs whose task is throughput, repetition. `simulations` has a row per
+    line of every `simulations.jsonl`, with whatever columns these have; it stands for no run.
+    `notes` are sentences, each of which names a run.
     """
 
     runs: pd.DataFrame
@@ -79,6 +90,7 @@ class Frames:
     evaluations: pd.DataFrame
     stages: pd.DataFrame
     movement: pd.DataFrame
+    throughput: pd.DataFrame
     simulations: pd.DataFrame
     notes: tuple[str, ...] = ()
 
@@ -89,14 +101,21 @@ class Frames:
 
     @property
     def used(self) -> pd.DataFrame:
-        """The rows of runs that are a result: completed, or stopped because the loss diverged."""
-        return self.runs[self.runs["state"].isin(RESULTS)]
+        """The rows of runs that are a result."""
+        return self.runs[is_result(self.runs)]
 
     @property
     def partial(self) -> str:
         """ "11 of 12 runs" when some runs cannot be used, else an empty string."""
         used, known = len(self.used), len(self.runs)
         return "" if used == known else f"{used} of {known} runs"
+
+
+def is_result(runs: pd.DataFrame) -> pd.Series:
+    """Which rows of `Frames.runs` are evidence: completed, stopped because the loss diverged, or,
+    where the question is what fits and how fast it is, out of memory."""
+    full = runs["task"].eq(THROUGHPUT) & runs["state"].eq("out-of-memory")
+    return runs["state"].isin(RESULTS) | full
 
 
 def find_runs(root: Path) -> Iterator[Path]:
@@ -144,7 +163,7 @@ def read_runs(root: str | os.PathLike) -> Frames:
                 {name: getattr(run, frame) for name, run in (read or {"": _unread()}).items()},
                 names=["run"],
             )
-            for frame in ("updates", "evaluations", "stages", "movement")
+            for frame in ("updates", "evaluations", "stages", "movement", "throughput")
         ),
         simulations,
         tuple(notes),
@@ -158,6 +177,7 @@ class _Run:
     evaluations: pd.DataFrame
     stages: pd.DataFrame
     movement: pd.DataFrame
+    throughput: pd.DataFrame
     notes: list[str]
 
 
@@ -168,6 +188,7 @@ def _unread() -> _Run:
         _frame([], EVALUATION_COLUMNS),
         _frame([], STAGE_COLUMNS),
         _frame([], MOVEMENT_COLUMNS),
+        _frame([], REPETITION_COLUMNS, ["repetition"]),
         [],
     )
 
@@ -179,7 +200,10 @@ def _read_run(folder: Path) -> _Run:
         run.row |= _read_config(folder / "config.yaml")
         run.row["costs"] = _read_costs(folder / "cost.json")
         status = _read_status(folder / "status.json")
-        _read_metrics(folder / "metrics.jsonl", run)
+        if run.row["task"] == THROUGHPUT:
+            _read_repetitions(folder / "throughput.jsonl", run)
+        else:
+            _read_metrics(folder / "metrics.jsonl", run)
         _read_stages(folder / "stages.jsonl", run)
     except Unreadable as error:
         run.row["why"] = str(error)
@@ -189,11 +213,16 @@ def _read_run(folder: Path) -> _Run:
         run.row["state"] = "never started"
         run.notes.append("not used: never started.")
         return run
-    state, why = _judge(status, run.updates)
+    if run.row["task"] == THROUGHPUT:
+        state, why = _judge_throughput(status, run.throughput)
+    else:
+        state, why = _judge(status, run.updates)
     run.row |= {"state": state, "why": why}
     missing = int(run.updates["loss"].isna().sum())
     if state == "diverged":
         run.notes.append(f"diverged, {why}.")
+    elif state == "out-of-memory" and run.row["task"] == THROUGHPUT:
+        run.notes.append(f"out of memory, {why}.")
     elif state != "completed":
         run.notes.append(f"not used: {state}, {why}.")
     elif missing:
@@ -233,6 +262,8 @@ def _read_config(path: Path) -> dict:
         row = {
             "experiment": str(config["experiment"] or NO_EXPERIMENT),
             "scale": str(config["scale"]),
+            "task": str(config.get("task") or "training"),
+            "executor": str((config.get("executor") or {}).get("name")),
             "batch": int(config["batch"]),
             "seed": int(config["seed"]),
         }
@@ -277,13 +308,25 @@ def _read_metrics(path: Path, run: _Run) -> None:
     run.evaluations = _frame([row for row in rows if "validation_loss" in row], EVALUATION_COLUMNS)
     # An infinite loss is as diverged as an undefined one.
     run.updates["loss"] = run.updates["loss"].where(np.isfinite(run.updates["loss"]))
-    clocks = sorted({str(row.get("clock")) for row in rows})
-    if len(clocks) > 1:
-        raise Unreadable(f"metrics.jsonl mixes clocks ({', '.join(clocks)})")
-    run.row["clock"] = clocks[0] if clocks else None
+    run.row["clock"] = _one_clock(rows, path)
     missing = _missing(run.updates["update"].to_numpy())
     if len(missing):
         raise Unreadable(f"metrics.jsonl lacks the losses of {_numbers('update', missing)}")
+
+
+def _read_repetitions(path: Path, run: _Run) -> None:
+    rows = _rows(path, run)
+    run.throughput = _frame(rows, REPETITION_COLUMNS, ["repetition"])
+    run.row["clock"] = _one_clock(rows, path)
+    if not (run.throughput[["tokens", "seconds"]] > 0).all(axis=None):
+        raise Unreadable("throughput.jsonl has a repetition without tokens or seconds")
+
+
+def _one_clock(rows: list[dict], path: Path) -> str | None:
+    clocks = sorted({str(row.get("clock")) for row in rows})
+    if len(clocks) > 1:
+        raise Unreadable(f"{path.name} mixes clocks ({', '.join(clocks)})")
+    return clocks[0] if clocks else None
 
 
 def _read_stages(path: Path, run: _Run) -> None:
@@ -367,6 +410,17 @@ def _judge(status: dict, updates: pd.DataFrame) -> tuple[str, str | None]:
         return state, f"{progress}, {why}" if why else progress
     if last == 0 or last < total - 1:
         return "unfinished", f"status.json says completed but there are only {progress}"
+    return state, None
+
+
+def _judge_throughput(status: dict, repetitions: pd.DataFrame) -> tuple[str, str | None]:
+    """A throughput run's state, and why it is not "completed" if it is not."""
+    state, why = str(status["state"]), str(status.get("why") or "").partition("\n")[0].rstrip(".")
+    if state != "completed":
+        progress = f"after {len(repetitions)} repetition(s)"
+        return state, f"{progress}, {why}" if why else progress
+    if repetitions.empty:
+        return "unfinished", "status.json says completed but throughput.jsonl has no repetition"
     return state, None
 
 

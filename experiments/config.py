@@ -18,6 +18,8 @@ from paci.schedules import Schedule, build
 
 CONF = Path(__file__).resolve().parents[1] / "conf"
 
+OmegaConf.register_new_resolver("times", lambda one, other: one * other)  # in conf/experiment/
+
 
 def compose(overrides: Sequence[str]) -> DictConfig:
     """The configuration that `overrides` (as on the command line) select, checked.
@@ -176,6 +178,7 @@ def _check_slurm(cluster: DictConfig) -> None:
 _WHOLE_NUMBERS = {
     "seed": 0,
     "stages": 1,
+    "devices": 1,
     "batch": 1,
     "tokens": 1,
     "evaluations": 1,

@@ -31,7 +31,7 @@ from experiments.environment import describe_environment
 
 ELSEWHERE = (
     *("runs", "cluster", "retry", "dry_run", "timeline", "grid"),
-    *("seeds", "batches", "accumulations", "counts", "sizes"),
+    *("seeds", "batches", "accumulations", "counts", "sizes", "devices"),
 )
 """Keys that say where and beside what a run happens and what it keeps, not what it computes."""
 RESULTS = ("completed", "failed", "out-of-memory")

@@ -1,11 +1,162 @@
 """The claims of the paper's Q3 (throughput and memory), judged on the runs at hand."""
 
+from collections.abc import Callable
+from math import isnan
+
 import pandas as pd
 
-from analysis.cells import CannotAnswer
+from analysis.claims.rows import COLUMNS, row
 from analysis.runs import Frames
+from analysis.throughput import is_paci, memory, theory_check, throughput
+from analysis.verdicts import FAILS, HOLDS, UNDECIDED, UNTESTED, Verdict
+
+FLAT = "throughput flat in the micro-batch count"
+THEORY = "flush over bubble efficiency is PACI"
+FASTER = "throughput above flush at equal micro-batches"
+MEMORY = "peak memory of flush"
+
+MARGIN = 0.05
+"""Throughputs within this share of each other count as equal. The paper prints none; its figures
+cannot show less."""
+MEMORY_MARGIN = 0.01
 
 
 def q3_claims(frames: Frames) -> pd.DataFrame:
-    """One row per claim, scale and clock; columns as in `analysis.claims.COLUMNS`."""
-    raise CannotAnswer("no run of q3 is completed")
+    """One row per claim, scale, source of times and size of micro-batches; columns as in
+    `analysis.claims.COLUMNS`. Memory is judged once per scale and source, where stages compute.
+    """
+    made, held = throughput(frames), memory(frames)
+    checked = theory_check(made)
+    paci = made[made["variant"].map(is_paci)]
+    rows = []
+    for (scale, source, clock, ranks, microbatch), group in paci.groupby(
+        ["scale", "source", "clock", "ranks", "microbatch"]
+    ):
+        here = checked[
+            checked[["scale", "source", "clock", "ranks", "microbatch"]]
+            .eq([scale, source, clock, ranks, microbatch])
+            .all(axis=1)
+        ]
+        place = {
+            "batch": f"{microbatch} × m",
+            "scale": f"{scale}, {source}, N = {ranks}",
+            "clock": clock,
+        }
+        rows += [
+            row(FLAT, "paci", "flat", flat(group)) | place,
+            row(THEORY, "paci", "equal", equals_theory(here)) | place,
+            row(FASTER, "paci", "1 over bubble efficiency", faster(here)) | place,
+        ]
+    for (scale, source, ranks), group in held.groupby(["scale", "source", "ranks"]):
+        place = {"batch": "all", "scale": f"{scale}, {source}, N = {ranks}", "clock": "none: bytes"}
+        rows.append(row(MEMORY, "paci", "equal", memory_of_flush(group)) | place)
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def flat(paci: pd.DataFrame) -> Verdict:
+    """Is PACI's throughput the same at every micro-batch count? Rows of `analysis.throughput`.
+
+    Holds if the fastest is at most 5 % above the slowest beyond doubt, which is two standard
+    errors; does not hold if it is more, beyond doubt; else undecided.
+    """
+    known = paci[paci["rate"].notna()]
+    if known["m"].nunique() < 2:
+        return Verdict("–", UNTESTED, "needs completed runs at two micro-batch counts")
+    low, high = (known.loc[known["rate"].agg(which)] for which in ("idxmin", "idxmax"))
+    spread = high["rate"] / low["rate"] - 1
+    error = (low["error"] ** 2 + high["error"] ** 2) ** 0.5
+    ours = f"{spread:.1%} from a={low['m']} to a={high['m']}, over a = {_listed(known['m'])}"
+    return Verdict(ours, *_within(spread, error, "at most {:.0%} between any two"))
+
+
+def equals_theory(checked: pd.DataFrame) -> Verdict:
+    """Is measured PACI what measured flush over m/(m+N-1) says? Rows of `theory_check`.
+
+    Holds if they differ by at most 5 % beyond doubt at every m, does not hold if they differ by
+    more, beyond doubt, at one; else undecided.
+    """
+    return _at_every_m(
+        checked,
+        lambda it: f"{it['deviation']:+.1%}",
+        lambda it: _within(
+            abs(it["deviation"]), it["error"] * (1 + it["deviation"]), "within {:.0%}"
+        ),
+    )
+
+
+def faster(checked: pd.DataFrame) -> Verdict:
+    """Is PACI's throughput above flush's at the same micro-batch count? Rows of `theory_check`.
+
+    Holds if it is at every m by two standard errors, does not hold if it is below at one by as
+    much; else undecided.
+    """
+
+    def judge(it: pd.Series) -> tuple[str, str]:
+        gain, error = it["speedup"] - 1, it["error"] * it["speedup"]
+        if isnan(error):
+            return UNDECIDED, "needs two repetitions"
+        if gain > 2 * error:
+            return HOLDS, "above 1 by 2 standard errors"
+        return (FAILS, "below 1") if gain <= -2 * error else (UNDECIDED, "too close to 1")
+
+    return _at_every_m(
+        checked, lambda it: f"{it['speedup']:.2f}× of {1 / it['efficiency']:.2f}×", judge
+    )
+
+
+def memory_of_flush(held: pd.DataFrame) -> Verdict:
+    """Is PACI's peak memory flush's, rank by rank, at equal micro-batch size and count?
+
+    Holds if no rank holds over 1 % more at any m of at least the number of ranks. Below it flush
+    has no more than m micro-batches in flight, its pipeline never fills, and it holds less: that
+    is said and not judged.
+    """
+    key = ["microbatch", "m", "rank"]
+    flush, paci = (
+        held[held["variant"].map(is_it)].set_index(key)["total"]
+        for is_it in (lambda it: it.is_flush, is_paci)
+    )
+    ratios = (paci / flush).dropna().groupby("m").max()
+    if ratios.empty:
+        return Verdict("–", UNTESTED, "no flush run of the same micro-batches to compare with")
+    ours = ", ".join(f"m={m}: {ratio:.2f}×" for m, ratio in ratios.items())
+    full = ratios[ratios.index >= held["ranks"].iloc[0]]
+    if full.empty:
+        return Verdict(ours, UNTESTED, "needs as many micro-batches as ranks")
+    partly = "; with fewer micro-batches than ranks flush never fills" * (len(full) < len(ratios))
+    if full.max() > 1 + MEMORY_MARGIN:
+        return Verdict(ours, FAILS, f"above flush's at m={full.idxmax()}{partly}")
+    return Verdict(ours, HOLDS, f"every rank within {MEMORY_MARGIN:.0%}, m of N or more{partly}")
+
+
+def _at_every_m(
+    checked: pd.DataFrame,
+    say: Callable[[pd.Series], str],
+    judge: Callable[[pd.Series], tuple[str, str]],
+) -> Verdict:
+    """Holds if `judge` says so at every m; the first m at which it says worse decides else."""
+    if checked.empty:
+        return Verdict("–", UNTESTED, "no flush run at the same micro-batches")
+    points = [it for _, it in checked.sort_values("m").iterrows()]
+    judged = [judge(it) for it in points]
+    ours = ", ".join(f"m={it['m']}: {say(it)}" for it in points)
+    for worst in (FAILS, UNDECIDED):
+        for it, (verdict, why) in zip(points, judged, strict=True):
+            if verdict == worst:
+                return Verdict(ours, verdict, f"m={it['m']}: {why}")
+    return Verdict(ours, HOLDS, f"{judged[0][1]}, at every m")
+
+
+def _within(distance: float, error: float, what: str) -> tuple[str, str]:
+    """Verdict and reason on a relative distance with a standard error, against MARGIN."""
+    if isnan(error):
+        return UNDECIDED, "needs two repetitions"
+    if distance + 2 * error <= MARGIN:
+        return HOLDS, what.format(MARGIN)
+    if distance - 2 * error > MARGIN:
+        return FAILS, "not " + what.format(MARGIN)
+    return UNDECIDED, f"within 2 standard errors of {MARGIN:.0%}"
+
+
+def _listed(counts: pd.Series) -> str:
+    return ", ".join(str(count) for count in sorted(counts))

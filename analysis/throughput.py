@@ -1,0 +1,170 @@
+"""How fast runs trained and what they held: tokens/s, their error, bubbles and bytes."""
+
+import json
+from math import nan, sqrt
+
+import numpy as np
+import pandas as pd
+
+from analysis.cells import CannotAnswer
+from analysis.runs import THROUGHPUT, Frames
+from analysis.variants import Variant
+from paci.theory import bubble_efficiency
+
+EXPERIMENTS = ("q3", "q3-emulated", "q3-real")
+SOURCES = {"local": "simulated", "emulated": "emulated", "distributed": "real"}
+"""What the times of an executor are: of a clock that plays measured costs, of processes that wait,
+of processes that compute."""
+
+CLOCKS = {"local": "simulated", "emulated": "emulated", "distributed": "wall"}
+"""The clock of a run that ran out of memory before it logged one."""
+
+SETTING = ["scale", "source", "clock", "ranks", "microbatch"]
+"""What two throughputs must share to be compared."""
+
+PARTS = {
+    "parameters": "parameter_bytes",
+    "gradients": "gradient_bytes",
+    "optimizer state": "optimizer_bytes",
+    "activations": "activation_bytes",
+    "parameter copies": "version_bytes",
+}
+"""What a rank's memory is for, and the column of `Frames.stages` that tells."""
+
+
+def is_paci(variant: Variant) -> bool:
+    """PACI as the paper has it, which has no slack."""
+    return variant.is_paci and not variant.slack
+
+
+def throughput(frames: Frames) -> pd.DataFrame:
+    """A row for each method at each setting, over all repetitions of its runs.
+
+    Columns: those of SETTING (microbatch in sequences), variant, m (micro-batches of an update),
+    batch, state, runs, repetitions, rate (tokens/s), error (relative standard error of the mean
+    over repetitions; 0 on a simulated clock, NaN for a single repetition on any other). A run out
+    of memory has no rate. Raises CannotAnswer if there is none, or if runs of one setting differ
+    in model, data or precision.
+    """
+    runs = _runs(frames)
+    rates = frames.throughput["tokens"] / frames.throughput["seconds"]
+    rates.index = rates.index.get_level_values("run")
+    rows = []
+    for key, group in runs.groupby([*SETTING, "variant"]):
+        known = rates[rates.index.isin(group.index)]
+        simulated = group["clock"].str.startswith("simulated").all()
+        variant = key[-1]
+        rows.append(
+            dict(zip([*SETTING, "variant"], key, strict=True))
+            | {
+                "m": variant.accumulation,
+                "batch": group["batch"].iloc[0],
+                "state": "completed" if group["state"].eq("completed").any() else "out-of-memory",
+                "runs": len(group),
+                "repetitions": len(known),
+                "rate": known.mean(),
+                "error": 0.0 if simulated and len(known) == 1 else standard_error(known),
+            }
+        )
+    made = pd.DataFrame(rows)
+    return made.iloc[
+        sorted(
+            range(len(made)),
+            key=lambda i: (*made.loc[i, SETTING], made.loc[i, "variant"].method, made.loc[i, "m"]),
+        )
+    ].reset_index(drop=True)
+
+
+def standard_error(rates: pd.Series) -> float:
+    """Standard error (ddof=1) of the mean over the mean; NaN for fewer than two."""
+    if len(rates) < 2:
+        return nan
+    return float(rates.std(ddof=1) / sqrt(len(rates)) / rates.mean())
+
+
+def theory_check(made: pd.DataFrame) -> pd.DataFrame:
+    """Flush over its bubble efficiency m/(m+N-1) against PACI, wherever both were measured.
+
+    Takes `throughput`'s rows. Columns: those of SETTING, m, flush, paci (tokens/s), efficiency,
+    predicted (flush over efficiency), deviation (PACI over predicted, minus one), speedup (PACI
+    over flush), error (relative standard error of that ratio).
+    """
+    made = made[made["rate"].notna()]
+    key = [*SETTING, "m"]
+    flush = made[made["variant"].map(lambda it: it.is_flush)].set_index(key)
+    paci = made[made["variant"].map(is_paci)].set_index(key)
+    both = flush[["rate", "error"]].join(paci[["rate", "error"]], how="inner", rsuffix=" of paci")
+    both = both.reset_index()
+    found = both[key].assign(flush=both["rate"], paci=both["rate of paci"])
+    found["efficiency"] = [
+        bubble_efficiency(n, m) for n, m in zip(both["ranks"], both["m"], strict=True)
+    ]
+    found["predicted"] = found["flush"] / found["efficiency"]
+    found["deviation"] = found["paci"] / found["predicted"] - 1
+    found["error"] = np.hypot(both["error"], both["error of paci"])
+    found["speedup"] = found["paci"] / found["flush"]
+    return found
+
+
+def memory(frames: Frames) -> pd.DataFrame:
+    """Peak bytes of every rank of every method at every setting that computes: a row a rank.
+
+    Columns: those of SETTING, variant, m, rank, those of PARTS, total, allocated (by CUDA's
+    allocator, else NaN). A rank's are the sums over its stages of the largest over segments and
+    runs; where it has several stages, their peaks need not fall together, and the sum is a bound.
+    Emulated runs hold nothing and have no row.
+    """
+    runs = _runs(frames)
+    runs = runs[runs["source"] != "emulated"]
+    stages = frames.stages.reset_index(level=-1, drop=True)
+    rows = []
+    for key, group in runs.groupby([*SETTING, "variant"]):
+        mine = stages[stages.index.isin(group.index)]
+        if mine.empty or mine["rank"].isna().any():
+            continue
+        by_stage = mine.groupby(["rank", "stage"]).max(numeric_only=True)
+        sums = by_stage[list(PARTS.values())].groupby("rank").sum(min_count=1)
+        sums.columns = list(PARTS)
+        sums["total"] = sums.sum(axis=1, skipna=False)
+        sums["allocated"] = by_stage["allocated_bytes"].groupby("rank").max()
+        place = dict(zip([*SETTING, "variant"], key, strict=True)) | {"m": key[-1].accumulation}
+        rows += [place | {"rank": int(rank)} | row for rank, row in sums.to_dict("index").items()]
+    return pd.DataFrame(
+        rows, columns=[*SETTING, "variant", "m", "rank", *PARTS, "total", "allocated"]
+    )
+
+
+def _runs(frames: Frames) -> pd.DataFrame:
+    """The results among the throughput runs of Q3, with source, ranks and micro-batch."""
+    used = frames.of(*EXPERIMENTS).used
+    runs = used[used["task"].eq(THROUGHPUT) & used["executor"].isin(list(SOURCES))]
+    if runs.empty:
+        raise CannotAnswer("no throughput run of q3 is completed")
+    _refuse_mixed(runs)
+    ranks = frames.stages.groupby(level="run")["rank"].nunique().reindex(runs.index)
+    stages = runs["variant"].map(lambda it: it.stages)
+    counts = runs["variant"].map(lambda it: it.accumulation)
+    clocks = runs["executor"].map(CLOCKS)
+    clocks += np.where(runs["costs"].notna(), ", measured costs", "")
+    return runs.assign(
+        source=runs["executor"].map(SOURCES),
+        clock=runs["clock"].where(runs["clock"].notna(), clocks),
+        ranks=ranks.where(ranks > 0, stages).astype(int),
+        microbatch=(runs["batch"] // counts).astype(int),
+    )
+
+
+def _refuse_mixed(runs: pd.DataFrame) -> None:
+    for (scale, executor), group in runs.groupby(["scale", "executor"]):
+        kinds: dict[str, str] = {}
+        for run, recipe in group["recipe"].items():
+            kept = {
+                k: v for k, v in json.loads(recipe).items() if k in ("model", "data", "precision")
+            }
+            kinds.setdefault(json.dumps(kept, sort_keys=True), run)
+        if len(kinds) > 1:
+            one, other = list(kinds.values())[:2]
+            raise CannotAnswer(
+                f"{one} and {other}, {SOURCES[executor]} at {scale} scale, differ in model, data "
+                "or precision; point at a folder with one of the two"
+            )

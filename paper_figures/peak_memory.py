@@ -1,0 +1,142 @@
+"""Peak memory of every rank and method, split into what it is for."""
+
+import sys
+
+import matplotlib.pyplot as plt
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from analysis import CannotAnswer, Frames
+from analysis.throughput import EXPERIMENTS, PARTS, SETTING, is_paci, memory
+from paper_figures import style
+from paper_figures.command import main
+from paper_figures.published import published
+
+EXPERIMENT = EXPERIMENTS
+COLOURS = dict(zip(PARTS, ("#222222", "#0072B2", "#56B4E9", "#E69F00", "#CC79A7"), strict=True))
+UNITS = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
+
+
+def table(frames: Frames) -> pd.DataFrame:
+    """The fullest rank of every method at every setting, MiB."""
+    held = _held(frames)
+    fullest = held.loc[held.groupby([*SETTING, "variant"])["total"].idxmax()]
+    fullest = fullest.set_index([*SETTING, "m"], drop=False)
+    flush = fullest.loc[[it.is_flush for it in fullest["variant"]], "total"]
+    theirs = published("q3").set_index("claim")["value"]["peak memory over flush's"]
+    return pd.DataFrame(
+        {
+            "scale": fullest["scale"],
+            "source": fullest["source"],
+            "ranks": fullest["ranks"],
+            "micro-batch": fullest["microbatch"],
+            "method": [it.label for it in fullest["variant"]],
+            "rank": fullest["rank"],
+        }
+        | {f"{part} (MiB)": fullest[part] / 2**20 for part in PARTS}
+        | {
+            "total (MiB)": fullest["total"] / 2**20,
+            "allocated (MiB)": fullest["allocated"] / 2**20,
+            "over flush's at the same m": fullest["total"] / flush.reindex(fullest.index),
+            "paper's": [theirs if is_paci(it) else None for it in fullest["variant"]],
+        }
+    ).reset_index(drop=True)
+
+
+def note(made: pd.DataFrame) -> str:
+    return (
+        "Peaks that the stages' own books tell; a rank with several stages is the sum of theirs, "
+        "which is a bound. Allocated: the peak of CUDA's allocator, where there is one. Flush with "
+        "fewer micro-batches than ranks never fills its pipeline, and holds less than PACI."
+    )
+
+
+def draw(frames: Frames) -> Figure:
+    """Left, PACI beside the flush, rank by rank; right, the fullest rank of every method."""
+    held = _held(frames)
+    settings = [_richest(group) for _, group in held.groupby(["scale", "source"])]
+    most = max(len(_of_methods(group)) for group in settings)
+    fig, grid = plt.subplots(
+        len(settings), 2, figsize=(2 * style.COLUMN, 0.6 + (1.1 + 0.13 * most) * len(settings)),
+        squeeze=False,
+    )  # fmt: skip
+    for (left, right), group in zip(grid, settings, strict=True):
+        _ranks(left, group)
+        _methods(right, group)
+    fig.legend(
+        handles=[Patch(color=COLOURS[part], label=part) for part in PARTS],
+        loc="outside upper center", ncols=len(PARTS), columnspacing=1.0, handlelength=1.0,
+    )  # fmt: skip
+    runs = sum(group["variant"].nunique() for group in settings)
+    style.footnote(
+        fig,
+        f"Peaks by the stages' own books, {runs} methods. Left: at each rank flush, then PACI. "
+        "Right: the fullest rank; of a rank with several stages the sum of theirs, a bound.",
+        style.partial_note(frames.of(*EXPERIMENTS).partial),
+    )
+    return fig
+
+
+def _held(frames: Frames) -> pd.DataFrame:
+    held = memory(frames).dropna(subset="total")
+    if held.empty:
+        raise CannotAnswer("no throughput run of q3 that computes logged its memory by rank")
+    return held
+
+
+def _richest(held: pd.DataFrame) -> pd.DataFrame:
+    """The size of micro-batches and the ranks at which most methods were run."""
+    groups = [group for _, group in held.groupby(["ranks", "microbatch"])]
+    return max(groups, key=lambda group: group["variant"].map(lambda it: it.method).nunique())
+
+
+def _of_methods(held: pd.DataFrame) -> pd.DataFrame:
+    """The fullest rank of each method, at the count that most methods share, or at its own."""
+    fullest = held.loc[held.groupby("variant")["total"].idxmax()]
+    common = fullest["m"].mode().max()
+    name = fullest["variant"].map(lambda it: it.method)
+    chosen = fullest.assign(method=name, off=(fullest["m"] != common)).sort_values(["off", "m"])
+    return chosen.drop_duplicates("method").sort_values("total")
+
+
+def _ranks(ax: Axes, held: pd.DataFrame) -> None:
+    methods = _of_methods(held)
+    unit, name = _unit(methods["total"].max())
+    for shift, is_it in ((-0.2, "1f1b-flush"), (0.2, "paci")):
+        variants = methods.loc[methods["method"] == is_it, "variant"]
+        mine = held[held["variant"].isin(variants)].sort_values("rank")
+        _stack(ax.bar, mine["rank"] + shift, mine, unit, width=0.36)
+    ax.set_xticks(range(int(held["ranks"].max())))
+    ax.set_xlabel("rank")
+    ax.set_ylabel(f"peak memory ({name})")
+    first = held.iloc[0]
+    ax.set_title(f"{first['source']}, {first['ranks']} ranks, micro-batch of {first['microbatch']}")
+    ax.grid(axis="x", visible=False)
+
+
+def _methods(ax: Axes, held: pd.DataFrame) -> None:
+    methods = _of_methods(held)
+    unit, name = _unit(methods["total"].max())
+    places = range(len(methods))
+    _stack(ax.barh, pd.Series(places), methods, unit, height=0.7)
+    ax.set_yticks(places, [it.label for it in methods["variant"]], fontsize=6)
+    ax.set_xlabel(f"peak memory of the fullest rank ({name})")
+    ax.grid(axis="y", visible=False)
+
+
+def _stack(bar, places: pd.Series, rows: pd.DataFrame, unit: int, **look) -> None:
+    start = "left" if bar.__name__ == "barh" else "bottom"
+    reached = pd.Series(0.0, index=rows.index)
+    for part in PARTS:
+        bar(places, rows[part] / unit, color=COLOURS[part], **{start: reached / unit}, **look)
+        reached = reached + rows[part]
+
+
+def _unit(most: float) -> tuple[int, str]:
+    return next((pair for pair in UNITS if most >= pair[0]), (1, "bytes"))
+
+
+if __name__ == "__main__":
+    sys.exit(main(["peak_memory"]))
