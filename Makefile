@@ -15,7 +15,7 @@ DRAW = $(if $(filter slurm,$(CLUSTER)),,$(BIN)/python -m paper_figures $(RUNS))
 
 .DEFAULT_GOAL := help
 .PHONY: help install test test-stress test-slurm slurm-up slurm-down lint format bench reproduce-q1
-.PHONY: extrapolate figures report clean
+.PHONY: reproduce-q2 reproduce-q3 extrapolate figures report clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -34,6 +34,16 @@ reproduce-q1: $(ENV)  ## Q1, stability: train the grid, then draw its table and 
 reproduce-q2: $(ENV)  ## Q2, time to a perplexity: measure costs, train the grid, draw
 	$(SWEEP) experiment=q2 runs=$(RUNS)/q2
 	$(DRAW)
+
+# A run of Q3 is short, or needs all processors: one at a time in one process, unless on a cluster.
+Q3 = $(BIN)/python -m experiments.sweep scale=$(SCALE) $(addprefix cluster=,$(filter-out local,$(CLUSTER)))
+
+reproduce-q3: $(ENV)  ## Q3, throughput and memory: simulated, emulated, real, extrapolated; draw
+	$(Q3) experiment=q3 runs=$(RUNS)/q3/simulated
+	$(Q3) experiment=q3-emulated runs=$(RUNS)/q3/emulated
+	$(Q3) experiment=q3-real runs=$(RUNS)/q3/real
+	$(BIN)/python -m experiments.extrapolate scale=$(SCALE) runs=$(RUNS)/extrapolation
+	$(BIN)/python -m paper_figures $(RUNS)
 
 extrapolate: $(ENV)  ## simulate beyond the paper: up to 1,024 stages, jitter, late messages, slack
 	$(BIN)/python -m experiments.extrapolate scale=$(SCALE) runs=$(RUNS)/extrapolation

@@ -91,10 +91,11 @@ def theory_check(made: pd.DataFrame) -> pd.DataFrame:
     """
     made = made[made["rate"].notna()]
     key = [*SETTING, "m"]
-    flush = made[made["variant"].map(lambda it: it.is_flush)].set_index(key)
-    paci = made[made["variant"].map(is_paci)].set_index(key)
-    both = flush[["rate", "error"]].join(paci[["rate", "error"]], how="inner", rsuffix=" of paci")
-    both = both.reset_index()
+    flush, paci = (
+        made.loc[made["variant"].map(is_it), [*key, "rate", "error"]]
+        for is_it in (lambda it: it.is_flush, is_paci)
+    )
+    both = flush.merge(paci, on=key, suffixes=("", " of paci"))
     found = both[key].assign(flush=both["rate"], paci=both["rate of paci"])
     found["efficiency"] = [
         bubble_efficiency(n, m) for n, m in zip(both["ranks"], both["m"], strict=True)

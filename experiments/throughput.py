@@ -52,6 +52,8 @@ class Throughput:
             for repetition in count(1 if exact else 0):
                 updates = windows(self.config) if repetition else full_after(self.config)
                 batches = self.run.batches(self.pipeline.microbatch, updates * a)
+                if repetition == 1:
+                    self.started = time.monotonic()
                 segment = self.pipeline.train(batches)
                 if segment and repetition and not segment.interrupted:
                     self.log(repetition, segment)

@@ -1,7 +1,7 @@
 """The claims of the paper's Q3 (throughput and memory), judged on the runs at hand."""
 
 from collections.abc import Callable
-from math import isnan
+from math import hypot, isnan, nan
 
 import pandas as pd
 
@@ -62,9 +62,10 @@ def flat(paci: pd.DataFrame) -> Verdict:
     known = paci[paci["rate"].notna()]
     if known["m"].nunique() < 2:
         return Verdict("–", UNTESTED, "needs completed runs at two micro-batch counts")
-    low, high = (known.loc[known["rate"].agg(which)] for which in ("idxmin", "idxmax"))
+    ordered = known.sort_values("rate", kind="stable")
+    low, high = ordered.iloc[0], ordered.iloc[-1]
     spread = high["rate"] / low["rate"] - 1
-    error = (low["error"] ** 2 + high["error"] ** 2) ** 0.5
+    error = nan if known["error"].isna().any() else hypot(low["error"], high["error"])
     ours = f"{spread:.1%} from a={low['m']} to a={high['m']}, over a = {_listed(known['m'])}"
     return Verdict(ours, *_within(spread, error, "at most {:.0%} between any two"))
 

@@ -90,9 +90,53 @@ def write_run(
     return folder
 
 
+BYTES = {"parameter": 10, "gradient": 10, "optimizer": 20, "activation": 100, "version": 0}
+
+
+def write_throughput(
+    root: Path,
+    name: str = "run",
+    *,
+    seconds=(2.0,),
+    executor: str = "distributed",
+    clock: str = "wall",
+    microbatch: int = 4,
+    held: dict | None = None,
+    **config,
+) -> Path:
+    """A throughput run of repetitions of 4096 tokens that took these `seconds`, on two ranks of a
+    stage each; `held` replaces some of BYTES at stage 0, `config` is that of `write_run`."""
+    accumulation = config.setdefault("accumulation", 4)
+    given = {"experiment": "q3-real", "stages": 2, "batch": microbatch * accumulation}
+    given |= {"task": "throughput", "executor": {"name": executor}}
+    folder = write_run(root, name, **given | config)
+    (folder / "metrics.jsonl").unlink()
+    repetitions = [
+        {"repetition": k, "tokens": 4096, "seconds": time, "updates": 4, "clock": clock}
+        for k, time in enumerate(seconds, start=1)
+    ]
+    stages = [
+        {"update": k, "stage": stage, "rank": stage, "drift": {"0": 4}}
+        | {f"{part}_bytes": size for part, size in kept.items()}
+        for k in range(len(seconds))
+        for stage, kept in enumerate((BYTES | (held or {}), BYTES))
+    ]
+    for file, lines in (("throughput.jsonl", repetitions), ("stages.jsonl", stages)):
+        (folder / file).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return folder
+
+
 @pytest.fixture(name="write_run")
 def _write_run(tmp_path):
     """`write_run(name, ...)` below the test's own folder, `write_run.root`."""
     write = partial(write_run, tmp_path)
+    write.root = tmp_path
+    return write
+
+
+@pytest.fixture(name="write_throughput")
+def _write_throughput(tmp_path):
+    """`write_throughput(name, ...)` below the test's own folder, `write_throughput.root`."""
+    write = partial(write_throughput, tmp_path)
     write.root = tmp_path
     return write

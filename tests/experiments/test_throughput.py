@@ -20,7 +20,13 @@ TOKENS = 2 * 32  # of a micro-batch
 
 @pytest.fixture
 def settings(settings):
-    return ["task=throughput", *settings, "measure_every=0", f"throughput.microbatches={MEASURED}"]
+    return [
+        "task=throughput",
+        *settings,
+        "measure_every=0",
+        f"throughput.microbatches={MEASURED}",
+        "throughput.most_seconds=60",
+    ]
 
 
 def rates(folder):
