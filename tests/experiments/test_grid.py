@@ -12,6 +12,15 @@ SIZES = {  # entries × batches × seeds
     ("q2", "smoke"): 5 * 1 * 2,
     ("q2", "laptop"): 7 * 2 * 2,
     ("q2", "paper"): 7 * 2 * 2,
+    ("q3", "smoke"): 2 * 2 * 1 + 13,  # methods × counts × sizes, and the others once
+    ("q3", "laptop"): 2 * 4 * 2 + 13,
+    ("q3", "paper"): 2 * 6 * 4 + 13,
+    ("q3-emulated", "smoke"): 2 * 2 + 5,
+    ("q3-emulated", "laptop"): 2 * 4 + 5,
+    ("q3-emulated", "paper"): 2 * 6 + 5,
+    ("q3-real", "smoke"): 2 * 2 * 1 + 7,
+    ("q3-real", "laptop"): 2 * 4 * 2 + 7,
+    ("q3-real", "paper"): 2 * 6 * 4 + 7,
 }
 
 
@@ -21,7 +30,8 @@ def test_every_grid_has_a_folder_for_each_run(scale, experiment):
     configs = grid([f"experiment={experiment}", f"scale={scale}"])
     assert len(configs) == SIZES[experiment, scale]
     assert {c.seed for c in configs} == set(configs[0].seeds)
-    assert {c.batch for c in configs} <= set(configs[0].batches)
+    if configs[0].task == "training":  # throughput has sizes of micro-batches instead
+        assert {c.batch for c in configs} <= set(configs[0].batches)
     folders = {(c.runs, run_name(c)) for c in configs}
     assert len(folders) == len(configs)
 
