@@ -11,11 +11,13 @@ RUNS    ?= runs/$(SCALE)
 BIN := .venv/bin
 ENV := .venv/.installed
 SWEEP = $(BIN)/python -m experiments.sweep scale=$(SCALE) cluster=$(CLUSTER) $(SET)
-DRAW = $(if $(filter slurm,$(CLUSTER)),,$(BIN)/python -m paper_figures $(RUNS))
+LATER = $(filter slurm,$(CLUSTER))
+DRAW = $(if $(LATER),,$(BIN)/python -m paper_figures $(RUNS))
 
 .DEFAULT_GOAL := help
 .PHONY: help install test test-stress test-slurm slurm-up slurm-down lint format bench reproduce-q1
-.PHONY: reproduce-q2 reproduce-q3 extrapolate figures report clean
+.PHONY: reproduce reproduce-q2 reproduce-q3 runs-q1 runs-q2 runs-q3 extrapolate figures report clean
+.NOTPARALLEL:  # costs are measured while nothing else runs
 
 help:  ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -27,23 +29,34 @@ $(ENV): pyproject.toml constraints.txt
 
 install: $(ENV)  ## make the environment, .venv
 
-reproduce-q1: $(ENV)  ## Q1, stability: train the grid, then draw its table and figures
-	$(SWEEP) experiment=q1 runs=$(RUNS)/q1
+reproduce: runs-q1 runs-q2 runs-q3  ## Q1 to Q3, then all of it on one page; the claims last
+	$(DRAW)
+	$(if $(LATER),,$(BIN)/python -m paper_figures.report $(RUNS))
+	$(if $(LATER),,$(BIN)/python -m paper_figures.claims $(RUNS))
+
+reproduce-q1: runs-q1  ## Q1, stability: train the grid, then draw its table and figures
 	$(DRAW)
 
-reproduce-q2: $(ENV)  ## Q2, time to a perplexity: measure costs, train the grid, draw
-	$(SWEEP) experiment=q2 runs=$(RUNS)/q2
+reproduce-q2: runs-q2  ## Q2, time to a perplexity: measure costs, train the grid, draw
 	$(DRAW)
+
+reproduce-q3: runs-q3  ## Q3, throughput and memory: simulated, emulated, real, extrapolated; draw
+	$(DRAW)
+
+runs-q1: $(ENV)
+	$(SWEEP) experiment=q1 runs=$(RUNS)/q1
+
+runs-q2: $(ENV)
+	$(SWEEP) experiment=q2 runs=$(RUNS)/q2
 
 # A run of Q3 is short, or needs all processors: one at a time in one process, unless on a cluster.
 Q3 = $(BIN)/python -m experiments.sweep scale=$(SCALE) $(addprefix cluster=,$(filter-out local,$(CLUSTER)))
 
-reproduce-q3: $(ENV)  ## Q3, throughput and memory: simulated, emulated, real, extrapolated; draw
+runs-q3: $(ENV)
 	$(Q3) experiment=q3 runs=$(RUNS)/q3/simulated
 	$(Q3) experiment=q3-emulated runs=$(RUNS)/q3/emulated
 	$(Q3) experiment=q3-real runs=$(RUNS)/q3/real
 	$(BIN)/python -m experiments.extrapolate scale=$(SCALE) runs=$(RUNS)/extrapolation
-	$(BIN)/python -m paper_figures $(RUNS)
 
 extrapolate: $(ENV)  ## simulate beyond the paper: up to 1,024 stages, jitter, late messages, slack
 	$(BIN)/python -m experiments.extrapolate scale=$(SCALE) runs=$(RUNS)/extrapolation
