@@ -8,53 +8,23 @@ import json
 import multiprocessing
 import os
 import signal
+import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from itertools import product
-from math import ceil
 from pathlib import Path
-from typing import NamedTuple
 
 from filelock import FileLock, Timeout
-from omegaconf import DictConfig, ListConfig, OmegaConf
+from omegaconf import DictConfig, OmegaConf
 from tqdm import tqdm
 
 from experiments.cli import arguments, interruptible, user_errors
 from experiments.config import CONF, select
-from paci import Cost, Simulation, theory
+from experiments.points import BACKWARD_TIME, FORWARD_TIME, Point, points
+from paci import Simulation, theory
 from paci.actions import BACKWARD, WEIGHT_GRADIENT
 from paci.clock import play
 from paci.cost import Durations
-from paci.schedules import Schedule, build
-
-FORWARD_TIME, BACKWARD_TIME = 1.0, 2.0
-
-
-class Point(NamedTuple):
-    """What is simulated; times are in forwards of a micro-batch."""
-
-    schedule: str
-    stages: int
-    accumulation: int
-    slack: int
-    transfer: float
-    jitter: float
-    microbatches: int
-    seed: int
-
-    @property
-    def rule(self) -> Schedule:
-        return build(self.schedule, self.stages, self.accumulation, self.slack)
-
-    @property
-    def cost(self) -> Cost:
-        return Cost(FORWARD_TIME, BACKWARD_TIME, transfer=self.transfer, jitter=self.jitter)
-
-    @property
-    def actions(self) -> int:
-        """How many, at least; simulation takes time in proportion."""
-        return 2 * self.stages * self.microbatches
 
 
 def main() -> None:
@@ -70,10 +40,11 @@ def main() -> None:
             todo = [point for point in wanted if point not in known]
             extrapolate(todo, file, processes)
     except Timeout:
-        print(f"error: {folder} is held by another process that simulates")
+        print(f"error: {folder} is held by another process that simulates", file=sys.stderr)
         raise SystemExit(2) from None
     except BrokenProcessPool:
-        print("error: a simulation's process was killed, for its memory perhaps: try processes=1")
+        why = "a simulation's process was killed, for its memory perhaps: try processes=1"
+        print(f"error: {why}", file=sys.stderr)
         raise SystemExit(1) from None
     except KeyboardInterrupt:
         print("interrupted: what was simulated is kept; the same command goes on from there")
@@ -94,54 +65,6 @@ def check(config: DictConfig) -> tuple[Path, int]:
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
             raise ValueError(f"{key} must be a whole number of at least {least}, not {value!r}")
     return Path(config.runs), processes
-
-
-def points(config: DictConfig) -> list[Point]:
-    """The points of the grid, each once; ValueError for one that cannot be simulated."""
-    if not isinstance(config.get("grid"), ListConfig):
-        raise ValueError(f"grid must be a list of entries, not {config.get('grid')!r}")
-    found = dict.fromkeys(point for entry in config.grid for point in _points(entry, config.seed))
-    for point in found:
-        # Whatever is wrong with it, its schedule or its times say so.
-        _ = point.rule, point.cost
-    return list(found)
-
-
-def _points(entry: object, seed: int) -> Iterator[Point]:
-    if not isinstance(entry, DictConfig):
-        raise ValueError(f"an entry of the grid must be a mapping, not {entry!r}")
-    entry = OmegaConf.to_container(entry)
-    entry |= {key: 0 for key in ("slack", "transfer", "jitter") if key not in entry}
-    if missing := {*Point._fields} - {"seed"} - {*entry}:
-        raise ValueError(f"an entry of the grid has no {missing.pop()}")
-    if unknown := {*entry} - ({*Point._fields} - {"seed"}):
-        raise ValueError(f"an entry of the grid has a key {unknown.pop()!r}, which means nothing")
-    axes = (value if isinstance(value, list) else [value] for value in entry.values())
-    for values in product(*axes):
-        yield _point(dict(zip(entry, values, strict=True)), seed)
-
-
-def _point(given: dict, seed: int) -> Point:
-    """Of multiples of the stages, numbers; micro-batches make up two halves of whole windows."""
-    stages = given["stages"]
-    if isinstance(stages, bool) or not isinstance(stages, int) or stages < 1:
-        raise ValueError(f"stages must be a whole number of at least 1, not {stages!r}")
-    for key in ("accumulation", "slack", "microbatches", "transfer", "jitter"):
-        value = given[key]
-        if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
-            raise ValueError(f"{key} must be a number of at least 0, not {value!r}")
-    accumulation = max(1, round(given["accumulation"] * stages))
-    windows = 2 * max(1, ceil(given["microbatches"] * stages / (2 * accumulation)))
-    return Point(
-        schedule=given["schedule"],
-        stages=stages,
-        accumulation=accumulation,
-        slack=round(given["slack"] * stages),
-        transfer=float(given["transfer"]),
-        jitter=float(given["jitter"]),
-        microbatches=windows * accumulation,
-        seed=seed,
-    )
 
 
 def done(file: Path) -> set[Point]:

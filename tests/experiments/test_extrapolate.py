@@ -12,7 +12,8 @@ import pytest
 
 from experiments import extrapolate
 from experiments.config import CONF, select
-from experiments.extrapolate import Point, check, done, points, simulated
+from experiments.extrapolate import check, done, simulated
+from experiments.points import Point, points
 from paci import Cost, simulate
 
 GRID = "grid=[{schedule:paci,stages:[4,8],accumulation:0.5,slack:[0,0.25],microbatches:4}]"
@@ -106,6 +107,10 @@ def test_an_interrupted_command_keeps_what_is_done(tmp_path):
         (GRID.replace("slack", "slak"), "an entry of the grid has a key 'slak'"),
         (GRID.replace("[4,8]", "0.5"), "stages must be a whole number of at least 1, not 0.5"),
         (GRID.replace("paci", "pac"), "unknown schedule 'pac'"),
+        (
+            GRID.replace("paci", "zbv").replace("slack:[0,0.25],", ""),
+            "zbv has several stages a rank",
+        ),
         (GRID.replace("slack:[0,0.25]", "jitter:1.5"), "cost.jitter must be at least 0 and below"),
     ],
 )
