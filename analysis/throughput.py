@@ -42,9 +42,10 @@ def throughput(frames: Frames) -> pd.DataFrame:
 
     Columns: those of SETTING (microbatch in sequences), variant, m (micro-batches of an update),
     batch, state, runs, repetitions, rate (tokens/s), error (relative standard error of the mean
-    over repetitions; 0 on a simulated clock, NaN for a single repetition on any other). A run out
-    of memory has no rate. Raises CannotAnswer if there is none, or if runs of one setting differ
-    in model, data or precision.
+    over repetitions; 0 on a simulated clock, NaN for a single repetition on any other), balance
+    (the ranks' busy time over that of the busiest: N if all are alike). A run out of memory has no
+    rate. Raises CannotAnswer if there is none, or if runs of one setting differ in model, data or
+    precision.
     """
     runs = _runs(frames)
     rates = frames.throughput["tokens"] / frames.throughput["seconds"]
@@ -52,6 +53,8 @@ def throughput(frames: Frames) -> pd.DataFrame:
     rows = []
     for key, group in runs.groupby([*SETTING, "variant"]):
         known = rates[rates.index.isin(group.index)]
+        logged = frames.stages.index.get_level_values("run").isin(group.index)
+        busy = frames.stages[logged].groupby("rank")["busy_seconds"].sum(min_count=1)
         simulated = group["clock"].str.startswith("simulated").all()
         variant = key[-1]
         rows.append(
@@ -64,6 +67,7 @@ def throughput(frames: Frames) -> pd.DataFrame:
                 "repetitions": len(known),
                 "rate": known.mean(),
                 "error": 0.0 if simulated and len(known) == 1 else standard_error(known),
+                "balance": busy.sum() / busy.max() if len(busy) else nan,
             }
         )
     made = pd.DataFrame(rows)
@@ -87,12 +91,15 @@ def theory_check(made: pd.DataFrame) -> pd.DataFrame:
 
     Takes `throughput`'s rows. Columns: those of SETTING, m, flush, paci (tokens/s), efficiency,
     predicted (flush over efficiency), deviation (PACI over predicted, minus one), speedup (PACI
-    over flush), error (relative standard error of that ratio).
+    over flush), error (relative standard error of that ratio), and `deviation as they are`: that
+    from flush over the efficiency of stages as unequal as they are. m/(m+N-1) is of equal ones;
+    where a flush of m micro-batches takes m-1 times what the busiest stage takes for one, and
+    once what all take, it is m/(m-1+balance).
     """
     made = made[made["rate"].notna()]
     key = [*SETTING, "m"]
     flush, paci = (
-        made.loc[made["variant"].map(is_it), [*key, "rate", "error"]]
+        made.loc[made["variant"].map(is_it), [*key, "rate", "error", "balance"]]
         for is_it in (lambda it: it.is_flush, is_paci)
     )
     both = flush.merge(paci, on=key, suffixes=("", " of paci"))
@@ -104,6 +111,8 @@ def theory_check(made: pd.DataFrame) -> pd.DataFrame:
     found["deviation"] = found["paci"] / found["predicted"] - 1
     found["error"] = np.hypot(both["error"], both["error of paci"])
     found["speedup"] = found["paci"] / found["flush"]
+    as_they_are = both["m"] / (both["m"] - 1 + both["balance"])
+    found["deviation as they are"] = found["speedup"] * as_they_are - 1
     return found
 
 

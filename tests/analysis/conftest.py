@@ -102,10 +102,12 @@ def write_throughput(
     clock: str = "wall",
     microbatch: int = 4,
     held: dict | None = None,
+    busy: tuple[float, float] = (1.0, 1.0),
     **config,
 ) -> Path:
     """A throughput run of repetitions of 4096 tokens that took these `seconds`, on two ranks of a
-    stage each; `held` replaces some of BYTES at stage 0, `config` is that of `write_run`."""
+    stage each, `busy` seconds; `held` replaces some of BYTES at stage 0, `config` is that of
+    `write_run`."""
     accumulation = config.setdefault("accumulation", 4)
     given = {"experiment": "q3-real", "stages": 2, "batch": microbatch * accumulation}
     given |= {"task": "throughput", "executor": {"name": executor}}
@@ -116,7 +118,7 @@ def write_throughput(
         for k, time in enumerate(seconds, start=1)
     ]
     stages = [
-        {"update": k, "stage": stage, "rank": stage, "drift": {"0": 4}}
+        {"update": k, "stage": stage, "rank": stage, "drift": {"0": 4}, "busy_seconds": busy[stage]}
         | {f"{part}_bytes": size for part, size in kept.items()}
         for k in range(len(seconds))
         for stage, kept in enumerate((BYTES | (held or {}), BYTES))

@@ -138,6 +138,17 @@ def test_claims_fail_where_paci_is_a_tenth_slower_at_one_count(theory):
     assert verdict(theory, FASTER)["verdict"] == HOLDS
 
 
+def test_unequal_stages_explain_what_theory_of_equal_ones_does_not(theory):
+    """One stage takes half of the other: a flush of four takes 3 + 1.5, and not 5."""
+    theory("flush-4", seconds=[2 * 4.5 / 4] * 2, busy=(1.0, 0.5))
+    rows = theory_check(made(theory))
+    assert rows["deviation"].tolist() == pytest.approx([4.5 / 5 - 1, 0])
+    assert rows["deviation as they are"].tolist() == pytest.approx([0, 0])
+    found = verdict(theory, THEORY)
+    assert found["verdict"] == FAILS
+    assert found["why"] == "m=4: not within 5%, +0.0% for stages as unequal as they are"
+
+
 def test_noise_and_single_repetitions_leave_claims_undecided(theory):
     theory("paci-8", method="paci", accumulation=8, seconds=[1.5, 2.5])
     for claim in (FLAT, THEORY, FASTER):
