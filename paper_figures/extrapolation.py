@@ -73,9 +73,9 @@ def draw() -> Figure:
 
 def note(_: pd.DataFrame) -> str:
     return SOURCE + (
-        " Ours are faster than published, likely because the profiled times leave out embedding, head, "
-        "kernel launches and ranks that stand still for a message. ZB-2p runs our order, which "
-        "idles more than theirs where windows are short (zero_bubble)."
+        " Ours are faster than published, likely because the profiled times leave out embedding, "
+        "head, kernel launches and ranks that stand still for a message. ZB-2p runs our order, "
+        "which idles more than theirs where windows are short (zero_bubble)."
     )
 
 
