@@ -125,13 +125,13 @@ class RunFolder:
         return "config.yaml" in files and len(files) > 1
 
     def describe(self) -> None:
-        """Say on what machine and with what code the run is done, from the update it is at."""
+        """Say on what machine and with what code the run is done, from the update it goes on."""
         file = self.path / "environment.json"
         try:
             starts = list(json.loads(file.read_text()))
         except (OSError, ValueError, TypeError):
             starts = []
-        starts.append({"from_update": self.status().get("update", 0)} | describe_environment())
+        starts.append({"from_update": self.kept} | describe_environment())
         replace(file, json.dumps(starts, indent=1))
 
     def status(self) -> dict:
@@ -147,12 +147,16 @@ class RunFolder:
         status = {"state": state, "why": why, "update": update, "updates": updates}
         replace(self.path / "status.json", json.dumps(status))
 
-    def interrupted(self) -> str:
-        """Why a run was preempted, and what is not lost."""
+    @property
+    def kept(self) -> int:
+        """The updates in the newest checkpoint."""
         from paci import checkpoint  # not above: it loads torch, which few who look here need
 
-        done = checkpoint.taken_at(self.checkpoints) // self.config.method.accumulation
-        return f"interrupted: goes on from update {done}"
+        return checkpoint.taken_at(self.checkpoints) // self.config.method.accumulation
+
+    def interrupted(self) -> str:
+        """Why a run was preempted, and what is not lost."""
+        return f"interrupted: goes on from update {self.kept}"
 
     def log(self, file: str, lines: list[dict]) -> None:
         """Append `lines` to metrics.jsonl, throughput.jsonl or stages.jsonl."""

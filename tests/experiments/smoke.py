@@ -35,9 +35,10 @@ def start(command: str, overrides: list[str]) -> subprocess.Popen:
     )
 
 
-def wait_for_a_checkpoint(folder: Path) -> None:
+def wait_for_a_checkpoint(folder: Path, beyond: int = 0) -> None:
+    """Until there is one of more than so many micro-batches."""
     deadline = time.monotonic() + 120
-    while not list(folder.glob("checkpoints/[0-9]*")):
+    while not any(int(path.name) > beyond for path in folder.glob("checkpoints/[0-9]*")):
         assert time.monotonic() < deadline, f"no checkpoint in {folder}"
         time.sleep(0.005)
 

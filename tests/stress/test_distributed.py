@@ -86,15 +86,17 @@ def test_random_configurations_end_and_keep_the_bound(ranks, count):
 
 
 def until_killed(folder, segments: int, victim=-1, after=0.0, when=None) -> tuple[list, int]:
-    """Segments of 4 windows, a checkpoint after each; goes on from the newest."""
+    """Segments of 4 windows, a checkpoint after each; goes on from the newest. The victim's time
+    runs from the first checkpoint on."""
     module = fleet.own(dist.get_world_size())
     line = fleet.pipeline(module, "paci", 2, order="static")
     line.load(folder)
     begun = line.microbatch
-    if dist.get_rank() == victim:
-        fleet.kill_this_process(after, when)
-    batches = toys.batches(8 * segments)
+    batches, is_victim = toys.batches(8 * segments), dist.get_rank() == victim
     while line.microbatch < len(batches):
+        if is_victim and line.microbatch:
+            fleet.kill_this_process(after, when)
+            is_victim = False
         line.train(batches[line.microbatch : line.microbatch + 8])
         line.save(folder)
     line.close()
