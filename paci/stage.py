@@ -169,12 +169,15 @@ class Stage:
 
     def update(self) -> None:
         """One optimizer step from the gradients of this window, by this stage alone."""
-        self.saved.before_update()
-        self.weights.update(self.optimizer.step)
+        self.weights.update(self._step)
         self.saved.after_update(self.optimizer)
         self.saved.beside(self.weights.extra_bytes)
         self.optimizer.zero_grad()
         self.at_version(self.ledger.version + 1)
+
+    def _step(self) -> None:
+        self.saved.before_update()
+        self.optimizer.step()
 
     def evaluate(self, input: torch.Tensor, target: torch.Tensor | None = None) -> torch.Tensor:
         """The output (at the last stage the loss) in evaluation mode, leaving no trace."""

@@ -4,15 +4,16 @@
     version 5   storage B  ◀── aliases ◀── graph of micro-batch 9
                            ◀── the parameters, which the optimizer writes
 
-A forward runs on aliases of the parameters: leaves of their own, which for the length of a backward
-hold the parameters' gradients. If a version is still needed when the optimizer is about to write,
-the parameters move to a storage of their own, and the aliases stay: no graph notices, and a version
-is gone with its last user.
+A forward runs on aliases of the parameters: leaves of their own, where autograd adds up gradients.
+Those of a window move along when its next backward sees another version, and to the parameters
+before the optimizer steps. If a version is still needed when the optimizer is about to write, the
+parameters move to a storage of their own, and the aliases stay: no graph notices, and a version is
+gone with its last user.
 """
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import torch
 from torch import nn
@@ -30,6 +31,7 @@ class Versioned(Policy):
         super().__init__(stage)
         self.in_flight: dict[int, Seen] = {}  # by micro-batch
         self._newest: Aliases | None = None
+        self._with_gradients: Aliases = self.parameters  # where those of this window are
         self._sites = _sites(stage.module, self.parameters)
 
     @abstractmethod
@@ -45,17 +47,15 @@ class Versioned(Policy):
         finally:
             self._module_holds(self.parameters)
 
-    @contextmanager
-    def backward(self, microbatch: int, version: int) -> Iterator[Seen]:
+    def backward(self, microbatch: int, version: int) -> AbstractContextManager[Seen]:
         seen = self.in_flight[microbatch]  # its graph holds no other
-        for alias, parameter in zip(seen.tensors, self.parameters, strict=True):
-            alias.grad = parameter.grad
-        yield seen
-        for alias, parameter in zip(seen.tensors, self.parameters, strict=True):
-            parameter.grad, alias.grad = alias.grad, None
+        self._move_gradients(seen.tensors)
+        return nullcontext(seen)
 
     def release(self, microbatch: int) -> None:
         del self.in_flight[microbatch]
+        if not self._is_needed(self._with_gradients):
+            self._move_gradients(self.parameters)
 
     @property
     def newest(self) -> Aliases:
@@ -69,14 +69,24 @@ class Versioned(Policy):
         return [seen.tensors for seen in self.in_flight.values()]
 
     def update(self, step) -> None:
-        if any(aliases is self._newest for aliases in self.needed):
+        self._move_gradients(self.parameters)
+        if self._newest and self._is_needed(self._newest):
             self._move(torch._foreach_clone([parameter.data for parameter in self.parameters]))
         super().update(step)
 
     @property
     def extra_bytes(self) -> int:
-        older = {id(aliases) for aliases in self.needed if aliases is not self._newest}
-        return len(older) * self.bytes_of_one_copy
+        versions = set(map(id, self.needed)) - {id(self._newest)}
+        return len(versions) * self.bytes_of_one_copy
+
+    def _is_needed(self, tensors: Aliases) -> bool:
+        return any(aliases is tensors for aliases in self.needed)
+
+    def _move_gradients(self, to: Aliases) -> None:
+        if to is not self._with_gradients:
+            for before, after in zip(self._with_gradients, to, strict=True):
+                after.grad, before.grad = before.grad, None
+            self._with_gradients = to
 
     def _move(self, storages: Sequence[torch.Tensor]) -> None:
         """Bind the parameters to other storages; the aliases keep what they have."""
