@@ -12,9 +12,8 @@ import torch.distributed as dist
 from torch import nn
 
 from paci import checkpoint, evaluation
-from paci.actions import Action
 from paci.bulletin import Bulletin
-from paci.clock import Step, play, whole_windows
+from paci.clock import Step, fixed_order, whole_windows
 from paci.cost import Cost, Durations
 from paci.emulated import Emulated, EmulatedDevice, EmulatedStage, emulated_loss
 from paci.engine import Engine
@@ -22,11 +21,11 @@ from paci.failure import RankFailed, first_failure, post_failure
 from paci.handshake import Refused, agree_settings, agree_shapes, clock_offset
 from paci.links import Links, Specs
 from paci.local import own_their_parameters
-from paci.schedules import Recorded, Schedule, build
+from paci.schedules import Schedule, build
 from paci.schedules.rule import positive
 from paci.segment import Batch, Books, Segment, Update, segment_of
 from paci.stage import Loss, MakeOptimizer, Stage
-from paci.transport import LinkLost, Receiver, Spec, talking_to
+from paci.transport import LinkLost, Receiver, talking_to
 
 ORDERS = ("dynamic", "static")
 
@@ -127,9 +126,9 @@ class DistributedPipeline:
         within seconds when any rank has failed.
         """
         batches = batches if isinstance(batches, Sequence) else list(batches)
-        count = len(batches)
+        count, first = len(batches), self.microbatch
         with self._failures():
-            agree_settings(self.gather, microbatches=count, first_microbatch=self.microbatch)
+            agree_settings(self.gather, microbatches=count, first_microbatch=first)
         whole_windows(count, self.accumulation)
         with self._failures():
             specs = self._agree_shapes(batches)
@@ -139,7 +138,9 @@ class DistributedPipeline:
             if self.stages[0].device.type == "cuda":
                 torch.cuda.reset_peak_memory_stats(self.stages[0].device)
             if self.emulate:
-                self._emulate(count, specs)
+                durations = Durations(self.emulate, len(self._owner), count, self.seed, first)
+                for stage in self.stages:
+                    stage.begin(durations, specs, first)
             self._segment += 1
             senders = self._links.senders(specs)
             receivers = self._links.receivers(specs, count, self._inbox)
@@ -150,8 +151,10 @@ class DistributedPipeline:
                 seconds = self.seconds + time.monotonic() - started
                 on_update(Update(version, torch.stack(losses).mean().item(), rate, seconds))
 
+            static = self.order == "static"
+            rule = fixed_order(self.schedule, count) if static else self.schedule
             self._engine = Engine(
-                self.rank, self._rule(count), self.stages, count, self.microbatch, self._inbox,
+                self.rank, rule, self.stages, count, first, self._inbox,
                 senders, self._on_notice, on_window if on_update else None,
             )  # fmt: skip
             self.interrupted = False
@@ -215,27 +218,8 @@ class DistributedPipeline:
         self._links.close()
         dist.destroy_process_group(self._control)
 
-    def _rule(self, count: int) -> Schedule:
-        if self.order == "dynamic":
-            return self.schedule
-        orders: list[list[Action]] = [[] for _ in self.schedule.placement]
-        for rank, stage, kind, microbatch, *_ in play(
-            self.schedule, count, Durations(Cost(), self.schedule.stages, count)
-        ):
-            orders[rank].append(Action(stage, kind, microbatch))
-        return Recorded(orders, self.accumulation)
-
     def _agree_shapes(self, batches: Sequence[Batch]) -> Specs:
         return agree_shapes(self.stages, self._owner, batches[0], self.gather, self._control)
-
-    def _emulate(self, count: int, specs: Specs) -> None:
-        total = len(self._owner)
-        durations = Durations(self.emulate, total, count, self.seed, self.microbatch)
-        for stage in self.stages:
-            loss = Spec((), torch.float32, stage.device)
-            spec = specs.get(stage.index + 1, loss)
-            output = torch.zeros(spec.shape, dtype=spec.dtype, device=spec.device)
-            stage.module.begin(durations, output, self.microbatch)
 
     def _finish(
         self, count: int, started: float, senders: dict, receivers: list[Receiver]

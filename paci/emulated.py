@@ -5,7 +5,7 @@ machine with fewer cores than stages.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import torch
@@ -14,6 +14,7 @@ from torch import nn
 from paci.actions import BACKWARD, FORWARD, INPUT_GRADIENT, WEIGHT_GRADIENT
 from paci.cost import Durations
 from paci.stage import Loss, Stage
+from paci.transport import Spec
 
 
 class EmulatedDevice:
@@ -76,6 +77,13 @@ class EmulatedStage(Stage):
     def __init__(self, *arguments):
         super().__init__(*arguments)
         self.optimizer.register_step_pre_hook(self.module.update)
+
+    def begin(self, durations: Durations, specs: Mapping[int, Spec], first: int) -> None:
+        """A segment begins, with micro-batch `first` of training; `specs` says what enters each
+        stage, but for the loss, which leaves the last."""
+        spec = specs.get(self.index + 1, Spec((), torch.float32, self.device))
+        output = torch.zeros(spec.shape, dtype=spec.dtype, device=spec.device)
+        self.module.begin(durations, output, first)
 
     def backward_input(self, microbatch, gradient=None):
         with self.module.half(INPUT_GRADIENT, microbatch):
