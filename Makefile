@@ -19,8 +19,9 @@ DRAW = $(if $(LATER),,$(BIN)/python -m paper_figures $(RUNS))
 .PHONY: reproduce reproduce-q2 reproduce-q3 runs-q1 runs-q2 runs-q3 extrapolate figures report clean
 .NOTPARALLEL:  # costs are measured while nothing else runs
 
-help:  ## list the targets
+help:  ## list the targets, and what can be set: make figures SCALE=smoke
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+	@echo; sed -nE 's/^#   ([A-Z]+) +/\1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
 $(ENV): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

@@ -4,6 +4,10 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from textwrap import wrap
+
+CONF = Path(__file__).resolve().parents[1] / "conf"
 
 
 @contextmanager
@@ -44,9 +48,23 @@ def interruptible() -> Iterator[None]:
 
 
 def arguments(documentation: str) -> list[str]:
-    """The command line's overrides; prints the module's documentation for --help."""
+    """The command line's arguments; prints the module's documentation for --help."""
     given = sys.argv[1:]
     if {"-h", "--help"} & set(given):
         print(documentation.strip())
         raise SystemExit(0)
     return given
+
+
+def overrides(documentation: str) -> list[str]:
+    """`arguments` that set what conf/ holds: --help lists its groups and their options, too."""
+    return arguments(f"{documentation.strip()}\n\n{_groups()}")
+
+
+def _groups() -> str:
+    lines = ["Groups, set as GROUP=OPTION; keys of conf/config.yaml and of options, as KEY=VALUE:"]
+    folders = (path for path in CONF.iterdir() if path.is_dir())
+    for group in sorted(path for path in folders if not (path / "config.yaml").exists()):
+        options = ", ".join(sorted(path.stem for path in group.glob("*.yaml")))
+        lines += wrap(options, 98, initial_indent=f"  {group.name:<12}", subsequent_indent=" " * 14)
+    return "\n".join(lines)

@@ -13,10 +13,9 @@ from hydra.errors import HydraException, MissingConfigException, OverrideParseEx
 from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from experiments.cli import CONF
 from paci.cost import Cost, Durations
 from paci.schedules import Schedule, build
-
-CONF = Path(__file__).resolve().parents[1] / "conf"
 
 OmegaConf.register_new_resolver("times", lambda one, other: one * other)  # in conf/experiment/
 

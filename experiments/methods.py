@@ -16,7 +16,7 @@ from typing import NamedTuple
 from omegaconf import DictConfig, OmegaConf
 from tabulate import tabulate
 
-from experiments.cli import arguments, user_errors
+from experiments.cli import overrides, user_errors
 from experiments.config import CONF, compose, cost_of, is_measured, schedule_of
 from paci.measured import Measured, measure, shared_out, stages_per_rank
 from paci.schedules import SCHEDULES
@@ -27,7 +27,7 @@ ANY_MODEL = ["model.layers=10000", "evaluations=1", "tokens=1_000_000_000"]  # n
 
 def main() -> None:
     with user_errors():
-        rows, refused = compare(arguments(f"{__doc__}\n{getdoc(Measured)}"))
+        rows, refused = compare(overrides(f"{__doc__}\n{getdoc(Measured)}"))
     print(tabulate(table(rows), headers="keys", disable_numparse=True))
     if refused:
         print("\nNot in the table:", *(f"{n}: {why}" for n, why in refused.items()), sep="\n  ")

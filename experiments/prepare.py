@@ -4,13 +4,13 @@ Writes token files below `data.folder`, once; runs only read them.
 """
 
 from experiments import data
-from experiments.cli import arguments, user_errors
+from experiments.cli import overrides, user_errors
 from experiments.config import compose
 
 
 def main() -> None:
     with user_errors():
-        corpus = data.prepare(compose(arguments(__doc__)).data)
+        corpus = data.prepare(compose(overrides(__doc__)).data)
     for split in (corpus.train, corpus.validation):
         header = split.header
         print(f"{split.path}: {header.tokens:,} tokens of {header.documents:,} documents")

@@ -5,6 +5,11 @@ recorded run did it, and the trained model is compared with the run's own, bit b
 order was decided by the arrival of messages is thus as repeatable as any other.
 """
 
+from experiments.cli import arguments, user_errors
+
+if __name__ == "__main__":
+    arguments(__doc__)  # asked for help, it answers before torch is loaded, which takes seconds
+
 from pathlib import Path
 
 import torch
@@ -12,7 +17,6 @@ from omegaconf import OmegaConf
 from safetensors.torch import load_file
 from tqdm import tqdm
 
-from experiments.cli import arguments, user_errors
 from experiments.pipelines import build_pipeline
 from experiments.run import Run
 from paci import LocalPipeline, Recorded, read_orders

@@ -163,6 +163,11 @@ class RunFolder:
         with (self.path / file).open("a") as log:
             log.write("".join(json.dumps(line) + "\n" for line in lines))
 
+    def lines(self, file: str) -> list[dict]:
+        """Those that `log` has appended to `file` and that are whole."""
+        log = self.path / file
+        return [json.loads(line) for line in _whole_lines(log)] if log.exists() else []
+
     def rewind(self, update: int) -> None:
         """Forget what came after `update`: the run goes on from a checkpoint taken there; and every
         repetition, none of which is gone on with. Warns if updates before it are not in the log (a

@@ -12,7 +12,6 @@ import json
 import sys
 import traceback
 from pathlib import Path
-from statistics import mean
 
 from omegaconf import DictConfig, OmegaConf
 from submitit import Job
@@ -20,16 +19,18 @@ from submitit.core.utils import UncompletedJobError
 from tqdm import tqdm
 
 from experiments import data, submission
-from experiments.cli import arguments, interruptible, user_errors
+from experiments.cli import interruptible, overrides, user_errors
 from experiments.config import is_measured, run_name, updates
 from experiments.dispatch import dispatch
 from experiments.grid import grid
+from experiments.progress import Progress
 from experiments.runfolder import InUse, RunFolder
+from experiments.summary import summary
 
 
 def main() -> None:
     with user_errors():
-        configs = grid(arguments(__doc__))
+        configs = grid(overrides(__doc__))
         folders = [RunFolder(Path(c.runs) / run_name(c), c) for c in configs]
         for folder in folders:
             folder.check_config()
@@ -85,15 +86,14 @@ def sweep(folders: list[RunFolder]) -> None:
     config = folders[0].config
     todo = {str(folder.path): folder for folder in folders if not folder.finished}
     measure_costs([folder.config for folder in todo.values()])
-    with tqdm(total=in_all(folders), unit="update", disable=None) as bar:
+    with Progress(desc="all runs", total=in_all(folders), unit="update") as bar:
         for folder in folders:
             if str(folder.path) not in todo:
                 tqdm.write(f"{summary(folder, folder.status())}  (from before)")
         jobs = [OmegaConf.to_container(folder.config) for folder in todo.values()]
         logs, device = Path(config.runs) / ".jobs", config.executor.device
         for ended in dispatch(run, jobs, config.cluster, logs, device):
-            bar.n, bar.total = sum(done(folder) for folder in folders), in_all(folders)
-            bar.refresh()
+            bar.at(sum(done(folder) for folder in folders), in_all(folders))
             if ended is not None:
                 job_config, job = ended
                 folder = todo[str(Path(job_config["runs"]) / run_name(DictConfig(job_config)))]
@@ -110,10 +110,9 @@ def measure_costs(configs: list[DictConfig]) -> None:
     alone = OmegaConf.merge(configs[0].cluster, {"parallel": 1})
     file, logs = Path(configs[0].runs) / "costs.json", Path(configs[0].runs) / ".jobs"
     argument = [OmegaConf.to_container(config) for config in configs]
-    with tqdm(desc="measuring costs", unit="table", disable=None) as bar:
+    with Progress(desc="measuring costs", unit="table") as bar:
         for _ in dispatch(measure, [argument], alone, logs, configs[0].executor.device):
-            bar.n = len(json.loads(file.read_text())) if file.exists() else 0
-            bar.refresh()
+            bar.at(len(json.loads(file.read_text())) if file.exists() else 0)
 
 
 def measure(configs: list[dict]) -> None:
@@ -167,33 +166,6 @@ def outcome(job: Job) -> dict:
         return job.result()
     except UncompletedJobError:
         return {}
-
-
-def summary(folder: RunFolder, status: dict, log: Path | None = None) -> str:
-    """One line: what became of a run, and its last losses, or its throughput."""
-    state = status.get("state", "not started")
-    line = f"{folder.path.name:<28} {state}"
-    if state == "running":  # its process is gone, or this would not be asked
-        line += f" when its process ended, at update {status['update']}"
-    if status.get("why"):
-        line += f": {status['why']}"
-    if state == "completed":
-        line += "".join(f"  {name} {value}" for name, value in last_values(folder).items())
-    elif log is not None:
-        line += f"  (log: {log})"
-    return line
-
-
-def last_values(folder: RunFolder) -> dict[str, str]:
-    values = {}
-    for line in logged(folder.path / "metrics.jsonl"):
-        values |= {k: f"{v:.3f}" for k, v in line.items() if k in ("loss", "perplexity")}
-    rates = [line["tokens"] / line["seconds"] for line in logged(folder.path / "throughput.jsonl")]
-    return values | ({"tokens/s": f"{mean(rates):.4g}"} if rates else {})
-
-
-def logged(log: Path) -> list[dict]:
-    return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
 
 
 def has_result(folder: RunFolder) -> bool:

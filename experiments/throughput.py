@@ -15,11 +15,10 @@ import statistics
 import time
 from itertools import count
 
-from tqdm import tqdm
-
 from experiments.books import stage_lines
 from experiments.config import full_after, repeats_exactly, windows
 from experiments.pipelines import build_pipeline, clock_of
+from experiments.progress import Progress
 from experiments.run import Run
 from paci.actions import BACKWARD, WEIGHT_GRADIENT
 from paci.local import Segment
@@ -48,7 +47,8 @@ class Throughput:
         if self.pipeline.reports:
             self.folder.rewind(-1)
         a, exact = self.config.method.accumulation, repeats_exactly(self.config)
-        with tqdm(desc=self.folder.path.name, unit="repetition", disable=self.silent) as bar:
+        silent = not self.pipeline.reports
+        with Progress(desc=self.folder.path.name, unit="repetition", disable=silent) as bar:
             for repetition in count(1 if exact else 0):
                 updates = windows(self.config) if repetition else full_after(self.config)
                 batches = self.run.batches(self.pipeline.microbatch, updates * a)
@@ -105,11 +105,6 @@ class Throughput:
     def done(self) -> int:
         """Updates."""
         return self.pipeline.microbatch // self.config.method.accumulation
-
-    @property
-    def silent(self) -> bool | None:
-        """Of the bar; None leaves it to whether there is a terminal."""
-        return None if self.pipeline.reports else True
 
 
 def steady(timeline: Timeline, stages: int, full: int) -> tuple[int, float]:

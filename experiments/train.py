@@ -9,6 +9,11 @@ SLURM's srun start,
     srun --ntasks 8 python -m experiments.train executor=distributed
 """
 
+from experiments.cli import interruptible, overrides, user_errors
+
+if __name__ == "__main__":
+    overrides(__doc__)  # asked for help, it answers before torch is loaded, which takes seconds
+
 import signal
 import time
 import traceback
@@ -21,12 +26,12 @@ from omegaconf import DictConfig, OmegaConf
 from tqdm import tqdm
 
 from experiments import data
-from experiments.cli import arguments, interruptible, user_errors
 from experiments.config import compose, is_measured, ranks
 from experiments.costs import cost_for
 from experiments.rank import backend, check_started, is_first, join, started_by
 from experiments.run import Run
 from experiments.runfolder import InUse
+from experiments.summary import end
 from experiments.throughput import Throughput
 from experiments.training import Diverged, Training
 from paci.failure import RankFailed
@@ -38,7 +43,7 @@ TASKS = {"training": Training, "throughput": Throughput}
 
 def main() -> None:
     with user_errors() if is_first() else silently_refused():
-        config = compose(arguments(__doc__))
+        config = compose(overrides(__doc__))
         if started_by():
             check_started(config)
         else:
@@ -50,7 +55,7 @@ def main() -> None:
     with user_errors(InUse):
         status = train(run)
     if is_first():
-        print(f"{run.folder.path}: {status['state']}", status["why"] or "")
+        print(f"{run.folder.path}: {end(run.folder, status)}")
     failed = status["state"] != "completed"
     if started_by():
         end_process(failed)

@@ -9,12 +9,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from tqdm import tqdm
-
 from experiments import models
 from experiments.books import stage_lines
 from experiments.cut import cut_for
 from experiments.pipelines import build_pipeline, clock_of
+from experiments.progress import Progress
 from experiments.run import Run
 from experiments.runfolder import replace
 from paci import write_orders
@@ -85,7 +84,7 @@ class Training:
 
     @contextmanager
     def progress(self) -> Iterator[Callable[[Update], None] | None]:
-        """Gives what logs each update, keeps the status fresh, and shows a bar on a terminal;
+        """Gives what logs each update, keeps the status fresh, and shows how far it is;
         None where nothing is reported."""
         if not self.pipeline.reports:
             yield None
@@ -105,12 +104,11 @@ class Training:
             bar.set_postfix_str(f"loss {update.loss:.3f}", refresh=False)
             bar.update()
 
-        with tqdm(
+        with Progress(
             total=self.run.updates,
             initial=self.done,
             desc=self.folder.path.name,
             unit="update",
-            disable=None,
         ) as bar:
             try:
                 yield on_update

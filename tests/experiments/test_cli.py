@@ -1,11 +1,13 @@
 import os
 import signal
+import subprocess
+import sys
 
 import pytest
 
 from experiments import prepare, sweep, train
 from experiments.cli import arguments, interruptible, user_errors
-from tests.experiments.smoke import start
+from tests.experiments.smoke import ROOT, start
 
 MISTAKES = {
     "stages=99": "error: stages must be at most 10",
@@ -29,7 +31,23 @@ def test_help_is_the_documentation(command, monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["...", "--help"])
     with pytest.raises(SystemExit, match="0"):
         command.main()
-    assert "python -m experiments." in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "python -m experiments." in said
+    assert "\n  data        files, kjv, openwebtext\n" in said
+    assert "extrapolation" not in said  # which has a command of its own
+
+
+@pytest.mark.parametrize("command", ["train", "replay"])
+def test_help_does_not_wait_for_torch(command):
+    code = f"""
+import runpy, sys
+sys.argv = ["...", "--help"]
+try:
+    runpy.run_module("experiments.{command}", run_name="__main__")
+except SystemExit:
+    assert "torch" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
 
 
 def test_arguments_are_the_overrides(monkeypatch):

@@ -49,7 +49,7 @@ def dynamic(tmp_path_factory, base):
     process = start("train", [*base, *DISTRIBUTED, f"runs={runs}"])
     out, err = process.communicate()
     assert process.returncode == 0, err
-    assert out.strip() == f"{runs / NAME}: completed"
+    assert out.startswith(f"{runs / NAME}: completed  loss ")
     return runs / NAME
 
 
@@ -297,7 +297,7 @@ def test_terminated_then_killed_at_one_rank_and_it_goes_on(base, local, tmp_path
     kept = newest(folder)
     why = f"interrupted: goes on from update {kept}"
     assert (ended["state"], ended["why"]) == ("preempted", why)
-    assert out.strip() == f"{folder}: preempted {why}"
+    assert out.strip() == f"{folder}: preempted: {why}"
     assert kept % 10 == 0
     assert 10 <= kept <= ended["update"] < kept + 10
 
@@ -312,7 +312,7 @@ def test_terminated_then_killed_at_one_rank_and_it_goes_on(base, local, tmp_path
     assert ended["state"] == "failed"
     place = r"( \(stage 1, micro-batch \d+\))?"  # known in training, not while all save
     assert re.fullmatch(f"rank 1{place}: killed by SIGKILL", ended["why"])
-    assert out.strip() == f"{folder}: failed {ended['why']}"
+    assert out.strip() == f"{folder}: failed: {ended['why']}"
     assert "Traceback" not in err
 
     assert kept < newest(folder) < 100
@@ -359,7 +359,7 @@ def test_torchrun_starts_the_ranks(base, local, tmp_path):
     settings = [*base, *DISTRIBUTED, "executor.order=static", f"runs={tmp_path}"]
     done = torchrun(settings)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == f"{tmp_path / NAME}: completed"
+    assert done.stdout.startswith(f"{tmp_path / NAME}: completed  loss ")
     assert_same(tmp_path / NAME, local())
 
 

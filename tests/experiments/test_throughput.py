@@ -153,4 +153,4 @@ def test_terminated_all_ranks_end(settings, tmp_path):
     process.send_signal(signal.SIGTERM)
     out, err = process.communicate(timeout=30)
     assert process.returncode == 1, err
-    assert out.strip() == f"{folder}: preempted interrupted: goes on from update 0"
+    assert out.strip() == f"{folder}: preempted: interrupted: goes on from update 0"

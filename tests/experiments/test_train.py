@@ -1,6 +1,7 @@
 import json
 import math
 import os
+import re
 import signal
 from itertools import pairwise
 
@@ -134,7 +135,8 @@ def test_methods_at_one_batch_see_the_same_data(settings):
 
 def test_a_finished_run_is_not_repeated(settings, monkeypatch, capsys):
     assert main(monkeypatch, settings) == 0
-    assert capsys.readouterr().out.strip().endswith("paci-a4-b8-s0: completed")
+    said = capsys.readouterr().out
+    assert re.search(r"paci-a4-b8-s0: completed  loss \d\.\d+  perplexity \d+\.\d+\n$", said)
     folder = Run(compose(settings)).folder.path
     written = stamps(folder)
     assert main(monkeypatch, settings) == 0
@@ -183,7 +185,7 @@ def test_killed_and_terminated_is_as_if_nothing_had_been(settings, tmp_path, mon
 
 def test_divergence_is_a_result(settings, monkeypatch, capsys):
     assert main(monkeypatch, [*settings, "optimizer.lr=1e30"]) == 1
-    assert "failed diverged: the loss of update 2 is nan" in capsys.readouterr().out
+    assert "failed: diverged: the loss of update 2 is nan" in capsys.readouterr().out
     folder = Run(compose([*settings, "optimizer.lr=1e30"])).folder
     assert folder.status()["state"] == "failed"
     assert folder.status()["why"].startswith("diverged")
