@@ -79,27 +79,29 @@ def _forks(output: Node, input: Node) -> dict[Node, set[Node]]:
     """The forks of the trunk from `output` to `input`, each with the weights that it leads to
     without following the trunk."""
     trunk, weights = {input}, {}
-    for node in _children_first(output):
-        children = [child for child, _ in node.next_functions if child is not None]
-        if any(child in trunk for child in children):
-            trunk.add(node)
-        weights[node] = set().union(*(weights[child] for child in children if child not in trunk))
-        if hasattr(node, "variable") and node is not input:
-            weights[node].add(node)
-    return {node: weights[node] for node in weights if node in trunk and weights[node]}
+    for node, children in _children_first(output):
+        own = {node} if hasattr(node, "variable") and node is not input else set()
+        for child in children:
+            if child in trunk:
+                trunk.add(node)
+            else:
+                own |= weights[child]
+        weights[node] = own
+    return {node: own for node, own in weights.items() if own and node in trunk}
 
 
-def _children_first(output: Node) -> Iterator[Node]:
-    """All nodes of a graph, each after all that it leads to."""
-    seen, stack = set(), [(output, False)]
+def _children_first(output: Node) -> Iterator[tuple[Node, list[Node]]]:
+    """All nodes of a graph with those that they lead to, each after all of these."""
+    seen, stack = set(), [(output, None)]
     while stack:
-        node, children_are_done = stack.pop()
-        if children_are_done:
-            yield node
+        node, children = stack.pop()
+        if children is not None:
+            yield node, children
         elif node not in seen:
             seen.add(node)
-            stack.append((node, True))
-            stack += [(child, False) for child, _ in node.next_functions if child is not None]
+            children = [child for child, _ in node.next_functions if child is not None]
+            stack.append((node, children))
+            stack += [(child, None) for child in children]
 
 
 def _groups(forks: dict[Node, set[Node]]) -> list[tuple[list[Node], set[Node]]]:
