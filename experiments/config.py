@@ -168,7 +168,7 @@ def _check_slurm(cluster: DictConfig) -> None:
             raise ValueError(
                 f"cluster.{key} must be a whole number of at least 0, not {cluster[key]!r}"
             )
-    for key, example in (("setup", "[module load cuda]"), ("sbatch", "[--exclude=node7]")):
+    for key, example in (("setup", "['module load cuda']"), ("sbatch", "['--exclude=node7']")):
         value = cluster[key]
         if not isinstance(value, ListConfig) or not all(isinstance(line, str) for line in value):
             raise ValueError(f"cluster.{key} must be a list like {example}, not {value!r}")

@@ -72,9 +72,9 @@ def sweep(settings, tmp_path, monkeypatch, capsys):
 
 def test_a_dry_run_shows_the_script_and_leaves_nothing(sweep, tmp_path):
     grid = "grid=[{method:[paci,1f1b-flush],batch:8},{method:paci,executor:distributed,batch:16}]"
-    asked = ["cluster.partition=gpu", "cluster.parallel=1", "cluster.sbatch=[--exclude=node7]"]
+    asked = ["cluster.partition=gpu", "cluster.parallel=1", "cluster.sbatch=['--exclude=node7']"]
     code, said = sweep([grid, "batches=[8,16]", "seeds=[0]", *asked, "dry_run=true"])
-    assert code == 0
+    assert code == 0, said
     assert said.count("#!/bin/bash") == 2  # of one task, of four
     for line in ("array=0-1%1", "partition=gpu", "exclude=node7", "signal=USR2@300", "requeue"):
         assert f"#SBATCH --{line}\n" in said
