@@ -1,11 +1,11 @@
 # Every target that needs the environment makes it first; `make help` lists the targets.
 #   SCALE    smoke (seconds), laptop (minutes, the default) or paper (GPUs)
-#   CLUSTER  where runs happen: local (the default), inline, or slurm, which does not wait for them
+#   CLUSTER  where runs happen: local (the default), inline (that of smoke), or slurm: it never waits
 #   SET      whatever else a sweep is to be told: SET="cluster.partition=gpu cluster.time=600"
 #   RUNS     the folder of all runs of a scale, a folder in it for each question
 PYTHON  ?= python3
 SCALE   ?= laptop
-CLUSTER ?= local
+CLUSTER ?= $(if $(filter smoke,$(SCALE)),inline,local)
 RUNS    ?= runs/$(SCALE)
 
 BIN := .venv/bin

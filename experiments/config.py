@@ -305,7 +305,10 @@ def run_name(config: DictConfig) -> str:
         parts.append(f"slack{method.slack}")
     if method.weights != "live":
         parts.append(method.weights)
-    parts += [f"{option}={value}" for option, value in method.options.items()]
+    parts += [
+        option if isinstance(value, DictConfig) else f"{option}={value}"
+        for option, value in method.options.items()
+    ]
     return "-".join([*parts, f"b{config.batch}", f"s{config.seed}"])
 
 
@@ -322,6 +325,8 @@ def flat(config: DictConfig, prefix: str = "") -> dict:
 
 def _one_sentence(error: Exception) -> str:
     unknown = re.match(r"Could not override '(.+?)'", str(error))
+    if unknown and "={" in str(error):
+        return f"{unknown[1]} has no such keys: add each as +{unknown[1]}.KEY=VALUE"
     if unknown:
         return f"there is no setting {unknown[1]!r} in the configuration"
     return re.sub(r"\s+", " ", str(error)).removesuffix(".").strip()

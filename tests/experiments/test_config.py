@@ -17,6 +17,9 @@ def test_every_method_composes_at_every_scale(scale, method):
 def test_the_name_of_a_run_says_what_is_varied():
     config = compose(["method=paci", "method.accumulation=8", "method.slack=2", "seed=3"])
     assert run_name(config) == "paci-a8-slack2-b16-s3"
+    options = ["+method.options.limit=16", "+method.options.measured={forward:1,backward:3}"]
+    config = compose(["method=zb-2p", *options])
+    assert run_name(config) == "zb-2p-a8-limit=16-measured-b16-s0"
 
 
 @pytest.mark.parametrize(("batch", "expected"), [(256, 190_000), (128, 380_000)])
@@ -51,6 +54,7 @@ def test_the_papers_set_up(batch, expected):
         ),
         ("scale=huge", "there is no scale 'huge': choose from laptop, .*smoke"),
         ("bacth=8", "there is no setting 'bacth' in the configuration"),
+        ("method.options={limit:9}", r"method.options has no such keys: add each as \+method.opti"),
         ("tokens=[1,", r"'tokens=\[1,' cannot be read: write key=value"),
         ("seed", "'seed' cannot be read: write key=value"),
         ("batch=8,16", "Ambiguous value for argument 'batch=8,16'"),
