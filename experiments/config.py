@@ -178,6 +178,8 @@ _WHOLE_NUMBERS = {
     "seed": 0,
     "stages": 1,
     "devices": 1,
+    "count": 1,
+    "size": 1,
     "batch": 1,
     "tokens": 1,
     "evaluations": 1,

@@ -31,7 +31,8 @@ from experiments.environment import describe_environment
 
 ELSEWHERE = (
     *("runs", "cluster", "retry", "dry_run", "timeline", "grid"),
-    *("seeds", "batches", "accumulations", "counts", "sizes", "devices"),
+    *("seeds", "batches", "accumulations", "counts", "sizes"),
+    *("count", "size", "devices"),
 )
 """Keys that say where and beside what a run happens and what it keeps, not what it computes."""
 RESULTS = ("completed", "failed", "out-of-memory")

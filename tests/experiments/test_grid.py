@@ -15,12 +15,12 @@ SIZES = {  # entries × batches × seeds
     ("q3", "smoke"): 2 * 2 * 1 + 13,  # methods × counts × sizes, and the others once
     ("q3", "laptop"): 2 * 4 * 2 + 13,
     ("q3", "paper"): 2 * 6 * 4 + 13,
-    ("q3-emulated", "smoke"): 2 * 2 + 5,
-    ("q3-emulated", "laptop"): 2 * 4 + 5,
-    ("q3-emulated", "paper"): 2 * 6 + 5,
-    ("q3-real", "smoke"): 2 * 2 * 1 + 7,
-    ("q3-real", "laptop"): 2 * 4 * 2 + 7,
-    ("q3-real", "paper"): 2 * 6 * 4 + 7,
+    ("q3-emulated", "smoke"): 2 * 2 + 4,
+    ("q3-emulated", "laptop"): 2 * 4 + 4,
+    ("q3-emulated", "paper"): 2 * 6 + 4,
+    ("q3-real", "smoke"): 2 * 2 * 1 + 5,
+    ("q3-real", "laptop"): 2 * 4 * 2 + 5,
+    ("q3-real", "paper"): 2 * 6 * 4 + 5,
 }
 
 
