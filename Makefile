@@ -51,7 +51,7 @@ runs-q2: $(ENV)
 	$(SWEEP) experiment=q2 runs=$(RUNS)/q2
 
 # A run of Q3 is short, or needs all processors: one at a time in one process, unless on a cluster.
-Q3 = $(BIN)/python -m experiments.sweep scale=$(SCALE) $(addprefix cluster=,$(filter-out local,$(CLUSTER)))
+Q3 = $(BIN)/python -m experiments.sweep scale=$(SCALE) $(addprefix cluster=,$(filter-out local,$(CLUSTER))) $(SET)
 
 runs-q3: $(ENV)
 	$(Q3) experiment=q3 runs=$(RUNS)/q3/simulated
