@@ -20,7 +20,7 @@ from tqdm import tqdm
 
 from experiments import data, submission
 from experiments.cli import interruptible, overrides, user_errors
-from experiments.config import is_measured, run_name, updates
+from experiments.config import is_measured, ranks, run_name, updates
 from experiments.dispatch import dispatch
 from experiments.grid import grid
 from experiments.progress import Progress
@@ -92,7 +92,8 @@ def sweep(folders: list[RunFolder]) -> None:
                 tqdm.write(f"{summary(folder, folder.status())}  (from before)")
         jobs = [OmegaConf.to_container(folder.config) for folder in todo.values()]
         logs, device = Path(config.runs) / ".jobs", config.executor.device
-        for ended in dispatch(run, jobs, config.cluster, logs, device):
+        most = max((ranks(folder.config) for folder in todo.values()), default=1)
+        for ended in dispatch(run, jobs, config.cluster, logs, device, most):
             bar.at(sum(done(folder) for folder in folders), in_all(folders))
             if ended is not None:
                 job_config, job = ended

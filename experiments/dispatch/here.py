@@ -23,9 +23,11 @@ def dispatch(
     cluster: DictConfig,
     logs: Path,
     device: str = "cpu",
+    ranks: int = 1,
     wait: float = 0.2,
 ) -> Iterator[tuple[object, submitit.Job] | None]:
-    """Call `function` with each of `arguments` on `cluster`, for work on `device`, cpu or cuda.
+    """Call `function` with each of `arguments` on `cluster`, for work of so many `ranks`, each on
+    a `device` of its own, cpu or cuda.
 
     Yields (argument, job) as jobs end, and None every `wait` seconds in between, so that the
     caller can show progress. If the caller is interrupted, so are the jobs, and they are waited
@@ -33,7 +35,7 @@ def dispatch(
     """
     executor = submitit.AutoExecutor(logs, cluster=SUBMITIT[cluster.name])
     executor.update_parameters(timeout_min=A_YEAR, stderr_to_stdout=True)
-    waiting, running, free = list(arguments), [], places(cluster, device)
+    waiting, running, free = list(arguments), [], places(cluster, device, ranks)
     try:
         while waiting or running:
             while waiting and free:
@@ -58,15 +60,18 @@ def dispatch(
         raise
 
 
-def places(cluster: DictConfig, device: str) -> list[str | None]:
-    """A place for each run that fits at a time: the GPU it has, None if that is not for us to say.
+def places(cluster: DictConfig, device: str, ranks: int = 1) -> list[str | None]:
+    """A place for each run that fits at a time: the GPUs it has, None if that is not for us to say.
 
-    As many as `cluster.parallel`, which share the GPUs in turn, or else one a GPU, or one a core.
+    As many as `cluster.parallel`, which share the GPUs in turn, or else as many as have a GPU, or
+    a core, for each rank; at least one, whose ranks share what there is.
     """
     if device == "cpu" or cluster.name == "inline":
-        return [None] * (cluster.parallel or os.cpu_count() or 1)
+        return [None] * (cluster.parallel or max(1, (os.cpu_count() or 1) // ranks))
     gpus = _gpus() or [""]  # a run without one says so itself
-    return [gpus[i % len(gpus)] for i in range(cluster.parallel or len(gpus))]
+    enough = range(0, max(1, len(gpus) - ranks + 1), ranks)
+    groups = [",".join(gpus[first : first + ranks]) for first in enough]
+    return [groups[i % len(groups)] for i in range(cluster.parallel or len(groups))]
 
 
 def _gpus() -> list[str]:

@@ -91,6 +91,11 @@ def test_a_place_for_each_core_or_gpu(monkeypatch):
     assert places(cluster("local", None), "cuda") == ["4", "GPU-7"]
     assert places(cluster("local", 3), "cuda") == ["4", "GPU-7", "4"]
     assert places(cluster("local", 1), "cuda") == ["4"]
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1,2,3,4")
+    assert places(cluster("local", None), "cuda", ranks=2) == ["0,1", "2,3"]
+    assert places(cluster("local", 3), "cuda", ranks=4) == ["0,1,2,3"] * 3
+    assert places(cluster("local", None), "cuda", ranks=8) == ["0,1,2,3,4"]
+    assert places(cluster("local", None), "cpu", ranks=10**6) == [None]
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     assert places(cluster("local", None), "cuda") == [""]
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
