@@ -19,6 +19,9 @@ of processes that compute."""
 CLOCKS = {"local": "simulated", "emulated": "emulated", "distributed": "wall"}
 """The clock of a run that ran out of memory before it logged one."""
 
+LEAST = 3
+"""Repetitions before their spread is believed."""
+
 SETTING = ["scale", "source", "clock", "ranks", "microbatch"]
 """What two throughputs must share to be compared."""
 
@@ -42,7 +45,7 @@ def throughput(frames: Frames) -> pd.DataFrame:
 
     Columns: those of SETTING (microbatch in sequences), variant, m (micro-batches of an update),
     batch, state, runs, repetitions, rate (tokens/s), error (relative standard error of the mean
-    over repetitions; 0 on a simulated clock, NaN for a single repetition on any other), balance
+    over repetitions; 0 on a simulated clock, NaN for fewer than LEAST on any other), balance
     (the ranks' busy time over that of the busiest: N if all are alike). A run out of memory has no
     rate. Raises CannotAnswer if there is none, or if runs of one setting differ in model, data or
     precision.
@@ -80,8 +83,8 @@ def throughput(frames: Frames) -> pd.DataFrame:
 
 
 def standard_error(rates: pd.Series) -> float:
-    """Standard error (ddof=1) of the mean over the mean; NaN for fewer than two."""
-    if len(rates) < 2:
+    """Standard error (ddof=1) of the mean over the mean; NaN for fewer than LEAST."""
+    if len(rates) < LEAST:
         return nan
     return float(rates.std(ddof=1) / sqrt(len(rates)) / rates.mean())
 

@@ -7,7 +7,7 @@ import pandas as pd
 
 from analysis.claims.rows import COLUMNS, row
 from analysis.runs import Frames
-from analysis.throughput import is_paci, memory, theory_check, throughput
+from analysis.throughput import LEAST, is_paci, memory, theory_check, throughput
 from analysis.verdicts import FAILS, HOLDS, UNDECIDED, UNTESTED, Verdict
 
 FLAT = "throughput flat in the micro-batch count"
@@ -83,10 +83,10 @@ def equals_theory(checked: pd.DataFrame) -> Verdict:
         verdict, why = _within(abs(it["deviation"]), error, "within {:.0%}")
         left = it["deviation as they are"]
         if verdict == FAILS and not isnan(left):
-            why += f", {left:+.1%} for stages as unequal as they are"
+            why += f", {left:+z.1%} for stages as unequal as they are"
         return verdict, why
 
-    return _at_every_m(checked, lambda it: f"{it['deviation']:+.1%}", judge)
+    return _at_every_m(checked, lambda it: f"{it['deviation']:+z.1%}", judge)
 
 
 def faster(checked: pd.DataFrame) -> Verdict:
@@ -99,7 +99,7 @@ def faster(checked: pd.DataFrame) -> Verdict:
     def judge(it: pd.Series) -> tuple[str, str]:
         gain, error = it["speedup"] - 1, it["error"] * it["speedup"]
         if isnan(error):
-            return UNDECIDED, "needs two repetitions"
+            return UNDECIDED, f"needs {LEAST} repetitions"
         if gain > 2 * error:
             return HOLDS, "above 1 by 2 standard errors"
         return (FAILS, "below 1") if gain <= -2 * error else (UNDECIDED, "too close to 1")
@@ -155,7 +155,7 @@ def _at_every_m(
 def _within(distance: float, error: float, what: str) -> tuple[str, str]:
     """Verdict and reason on a relative distance with a standard error, against MARGIN."""
     if isnan(error):
-        return UNDECIDED, "needs two repetitions"
+        return UNDECIDED, f"needs {LEAST} repetitions"
     if distance + 2 * error <= MARGIN:
         return HOLDS, what.format(MARGIN)
     if distance - 2 * error > MARGIN:

@@ -33,6 +33,11 @@ def test_the_rate_is_the_mean_over_repetitions_with_its_error(write_throughput):
     assert row["error"] == pytest.approx(error)
 
 
+def test_two_repetitions_have_no_error_yet(write_throughput):
+    write_throughput(seconds=[1, 2])
+    assert isnan(made(write_throughput)["error"].item())
+
+
 def test_one_repetition_has_no_error_but_on_a_simulated_clock(write_throughput):
     write_throughput("real", experiment="q3-real")
     write_throughput("sim", executor="local", clock="simulated, measured costs", experiment="q3")
@@ -105,10 +110,10 @@ EXACT = {4: 4 / 5, 8: 8 / 9}  # efficiency on two ranks
 
 @pytest.fixture
 def theory(write_throughput):
-    """Flush and PACI just as theory has them, each measured twice."""
+    """Flush and PACI just as theory has them, each measured three times."""
     for m, efficiency in EXACT.items():
-        write_throughput(f"paci-{m}", method="paci", accumulation=m, seconds=[2, 2])
-        write_throughput(f"flush-{m}", accumulation=m, seconds=[2 / efficiency] * 2)
+        write_throughput(f"paci-{m}", method="paci", accumulation=m, seconds=[2, 2, 2])
+        write_throughput(f"flush-{m}", accumulation=m, seconds=[2 / efficiency] * 3)
     return write_throughput
 
 
@@ -129,7 +134,7 @@ def test_claims_hold_where_theory_is_exact(theory):
 
 
 def test_claims_fail_where_paci_is_a_tenth_slower_at_one_count(theory):
-    theory("paci-8", method="paci", accumulation=8, seconds=[2.2, 2.2])
+    theory("paci-8", method="paci", accumulation=8, seconds=[2.2] * 3)
     assert verdict(theory, FLAT)["verdict"] == FAILS
     assert verdict(theory, FLAT)["ours"] == "10.0% from a=8 to a=4, over a = 4, 8"
     found = verdict(theory, THEORY)
@@ -140,7 +145,7 @@ def test_claims_fail_where_paci_is_a_tenth_slower_at_one_count(theory):
 
 def test_unequal_stages_explain_what_theory_of_equal_ones_does_not(theory):
     """One stage takes half of the other: a flush of four takes 3 + 1.5, and not 5."""
-    theory("flush-4", seconds=[2 * 4.5 / 4] * 2, busy=(1.0, 0.5))
+    theory("flush-4", seconds=[2 * 4.5 / 4] * 3, busy=(1.0, 0.5))
     rows = theory_check(made(theory))
     assert rows["deviation"].tolist() == pytest.approx([4.5 / 5 - 1, 0])
     assert rows["deviation as they are"].tolist() == pytest.approx([0, 0])
@@ -150,15 +155,15 @@ def test_unequal_stages_explain_what_theory_of_equal_ones_does_not(theory):
 
 
 def test_noise_and_single_repetitions_leave_claims_undecided(theory):
-    theory("paci-8", method="paci", accumulation=8, seconds=[1.5, 2.5])
+    theory("paci-8", method="paci", accumulation=8, seconds=[1.5, 2, 2.5])
     for claim in (FLAT, THEORY, FASTER):
         assert verdict(theory, claim)["verdict"] == UNDECIDED
     theory("paci-8", method="paci", accumulation=8, seconds=[2])
-    assert verdict(theory, FLAT)["why"] == "needs two repetitions"
+    assert verdict(theory, FLAT)["why"] == "needs 3 repetitions"
 
 
 def test_paci_alone_is_not_compared(write_throughput):
-    write_throughput(method="paci", seconds=[2, 2])
+    write_throughput(method="paci", seconds=[2, 2, 2])
     for claim in (FLAT, THEORY, FASTER, MEMORY):
         assert verdict(write_throughput, claim)["verdict"] == UNTESTED
 

@@ -24,7 +24,7 @@ def q3(tmp_path):
             for method, seconds in (("paci", 2), ("1f1b-flush", 2 * (m + 1) / m)):
                 run_folders.write_throughput(
                     tmp_path / experiment, f"{method}-{m}", method=method, accumulation=m,
-                    seconds=[seconds, seconds], **where,
+                    seconds=[seconds] * 3, **where,
                 )  # fmt: skip
     return tmp_path
 
