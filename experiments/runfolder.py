@@ -17,6 +17,7 @@ Whole files are replaced atomically; lines are appended whole.
 """
 
 import json
+import math
 import os
 import warnings
 from collections.abc import Iterator
@@ -176,7 +177,7 @@ class RunFolder:
         for name in ("metrics.jsonl", "stages.jsonl", "throughput.jsonl"):
             file = self.path / name
             if file.exists():
-                kept = [line for line in _whole_lines(file) if json.loads(line)["update"] <= update]
+                kept = [line for line in _whole_lines(file) if _update_of(line) <= update]
                 replace(file, "".join(kept))
         for file in (*self.orders.glob("*.csv"), *self.timeline.glob("*.parquet")):
             if int(file.stem) > update:
@@ -186,7 +187,7 @@ class RunFolder:
     def _warn_of_holes(self, update: int) -> None:
         file = self.path / "metrics.jsonl"
         lines = map(json.loads, _whole_lines(file)) if file.exists() else []
-        logged = {line["update"] for line in lines if "loss" in line}
+        logged = {line.get("update") for line in lines if "loss" in line}
         missing = [number for number in range(1, update + 1) if number not in logged]
         if missing:
             warnings.warn(
@@ -207,11 +208,16 @@ def _whole_lines(file: Path) -> Iterator[str]:
     """The lines that were written to their end: a killed run may leave half a line."""
     for line in file.read_text(errors="replace").splitlines(keepends=True):
         try:
-            json.loads(line)["update"]
-        except (ValueError, KeyError, TypeError):
+            whole = line.endswith("\n") and isinstance(json.loads(line), dict)
+        except ValueError:
             continue
-        if line.endswith("\n"):
+        if whole:
             yield line
+
+
+def _update_of(line: str) -> float:
+    """The update that a line is of; no update ever gets to a line of a repetition."""
+    return json.loads(line).get("update", math.inf)
 
 
 def _own(config: DictConfig) -> DictConfig:

@@ -10,6 +10,7 @@ import torch
 from experiments.config import compose
 from experiments.run import Run
 from experiments.runfolder import RunFolder
+from experiments.summary import end
 from experiments.throughput import relative_standard_error, steady
 from paci import Cost, simulate
 from tests.experiments.smoke import lines, start, train
@@ -95,9 +96,10 @@ def test_it_repeats_until_the_mean_is_known(settings):
 def test_or_until_time_is_up(settings):
     bound = ["executor.cost.jitter=0.9", "throughput.error=1e-9", "throughput.most_seconds=1e-3"]
     folder = train([*settings, *bound])
-    assert len(rates(folder.path)) == 1
-    assert folder.status()["state"] == "completed"
-    assert folder.status()["why"] == "time was up after 1 repetition(s)"
+    (rate,) = rates(folder.path)
+    why = "time was up after 1 repetition(s)"
+    assert (folder.status()["state"], folder.status()["why"]) == ("completed", why)
+    assert end(folder, folder.status()) == f"completed: {why}  tokens/s {rate:.4g}"
 
 
 def test_an_interrupted_run_starts_again_and_a_finished_one_is_left_alone(settings):
