@@ -6,7 +6,7 @@ from dataclasses import asdict
 from experiments import models
 from experiments.cut import cut_for
 from experiments.run import Run
-from paci.local import Segment
+from paci.segment import Segment
 
 
 def stage_lines(run: Run, segment: Segment, update: int, clock: str) -> list[dict]:

@@ -21,7 +21,7 @@ from experiments.pipelines import build_pipeline, clock_of
 from experiments.progress import Progress
 from experiments.run import Run
 from paci.actions import BACKWARD, WEIGHT_GRADIENT
-from paci.local import Segment
+from paci.segment import Segment
 from paci.timeline import Timeline
 
 LEAST = 3

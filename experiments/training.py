@@ -17,7 +17,7 @@ from experiments.progress import Progress
 from experiments.run import Run
 from experiments.runfolder import replace
 from paci import write_orders
-from paci.local import Segment, Update
+from paci.segment import Segment, Update
 
 
 class Diverged(Exception):

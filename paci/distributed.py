@@ -13,6 +13,7 @@ from torch import nn
 
 from paci import checkpoint, evaluation
 from paci.bulletin import Bulletin
+from paci.checks import positive
 from paci.clock import Step, fixed_order, whole_windows
 from paci.cost import Cost, Durations
 from paci.emulated import Emulated, EmulatedDevice, EmulatedStage, emulated_loss
@@ -20,11 +21,9 @@ from paci.engine import Engine
 from paci.failure import RankFailed, first_failure, post_failure
 from paci.handshake import Refused, agree_settings, agree_shapes, clock_offset
 from paci.links import Links, Specs
-from paci.local import own_their_parameters
 from paci.schedules import Schedule, build
-from paci.schedules.rule import positive
 from paci.segment import Batch, Books, Segment, Update, segment_of
-from paci.stage import Loss, MakeOptimizer, Stage
+from paci.stage import Loss, MakeOptimizer, Stage, own_their_parameters
 from paci.transport import LinkLost, Receiver, talking_to
 
 ORDERS = ("dynamic", "static")
@@ -98,6 +97,8 @@ class DistributedPipeline:
         self._links = Links(self._owner, self.rank, self.stages)
         self._inbox: SimpleQueue = SimpleQueue()
         DistributedPipeline._made += 1
+        # The only way to the store that the default group was made with, whoever made it: torchrun,
+        # SLURM's ranks or `spawn`. A second one would need an address that all ranks know.
         store = dist.distributed_c10d._get_default_store()
         self._board = Bulletin(
             dist.PrefixStore(f"paci/{DistributedPipeline._made}/", store), self._inbox.put

@@ -9,7 +9,7 @@ counts ─▶ rule ── action ──▶ Stage ──▶ sender ──▶ othe
 """
 
 import time
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from queue import SimpleQueue
@@ -57,7 +57,7 @@ class Engine:
         self.senders = senders
         self.on_notice = on_notice
         self.on_window = on_window
-        self.arrived = {(view.index, kind): deque() for view in self.views for kind in "FB"}
+        self.arrived: defaultdict[tuple[int, str], deque] = defaultdict(deque)  # by stage, kind
         self.steps: list[tuple] = []
         self.waiting: Counter[str] = Counter()
         self.losses: list[torch.Tensor] = []

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import torch
 
-from paci.schedules.rule import not_negative
+from paci.checks import not_negative
 
 
 class Seen(NamedTuple):

@@ -1,7 +1,7 @@
 """The exact optimisation dynamics of an N-stage pipeline, in one process."""
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import torch
@@ -9,12 +9,12 @@ from torch import nn
 
 from paci import checkpoint
 from paci.actions import BACKWARD, FORWARD, WEIGHT_GRADIENT
+from paci.checks import positive
 from paci.clock import Step, play, whole_windows
 from paci.cost import Cost, Durations
 from paci.schedules import Schedule, build
-from paci.schedules.rule import positive
 from paci.segment import Batch, Segment, Update
-from paci.stage import LearningRate, Loss, MakeOptimizer, Stage
+from paci.stage import LearningRate, Loss, MakeOptimizer, Stage, own_their_parameters
 from paci.timeline import Timeline
 from paci.weights import Policy
 
@@ -197,15 +197,3 @@ class LocalPipeline:
         """Raise ValueError if a micro-batch does not fit through the stages."""
         for stage in self.stages:
             input = stage.probe(input, target)
-
-
-def own_their_parameters(stages: Mapping[int, nn.Module]) -> None:
-    """Raise ValueError if two stages share a parameter: both would update it."""
-    owner: dict[nn.Parameter, int] = {}
-    for index, module in stages.items():
-        for name, parameter in module.named_parameters():
-            if owner.setdefault(parameter, index) != index:
-                raise ValueError(
-                    f"stages {owner[parameter]} and {index} share a parameter ({name}): "
-                    "the stages of a pipeline must each own theirs"
-                )

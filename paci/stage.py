@@ -8,7 +8,7 @@
 Nothing here knows of clocks, ranks or messages; every executor drives the same `Stage`.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 import torch
@@ -207,7 +207,7 @@ class Stage:
                 f"stage {self.index} cannot take its input of shape {tuple(input.shape)} "
                 f"(target: {tuple(target.shape)}): {error}"
             ) from error
-        if given._version:
+        if given._version:  # autograd's count of changes in place, which has no public name
             raise ValueError(
                 f"stage {self.index} changes its input in place: let its first operation make a "
                 "new tensor (a ReLU without inplace=True)"
@@ -236,6 +236,18 @@ class Stage:
         self.ledger.version = version
         for group, full_rate in zip(self.optimizer.param_groups, self._full_rates, strict=True):
             group["lr"] = full_rate * self.lr_lambda(version)
+
+
+def own_their_parameters(stages: Mapping[int, nn.Module]) -> None:
+    """Raise ValueError if two stages share a parameter: both would update it."""
+    owner: dict[nn.Parameter, int] = {}
+    for index, module in stages.items():
+        for name, parameter in module.named_parameters():
+            if owner.setdefault(parameter, index) != index:
+                raise ValueError(
+                    f"stages {owner[parameter]} and {index} share a parameter ({name}): "
+                    "the stages of a pipeline must each own theirs"
+                )
 
 
 def _backward(edge: GradientEdge, gradient: torch.Tensor) -> None:

@@ -8,12 +8,7 @@ Three stages, m = 4, a backward as long as a forward (digits are micro-batches, 
 """
 
 from paci.actions import BACKWARD, FORWARD
-from paci.schedules.rule import (
-    Choice,
-    Schedule,
-    StageView,
-    if_ready,
-)
+from paci.schedules.rule import Choice, Schedule, StageView, if_ready
 
 
 class GPipe(Schedule):

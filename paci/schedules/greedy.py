@@ -31,7 +31,7 @@ def greedy_orders(
     deepest = (limit - 1) / max(1, stages - 1)  # more would never have room at the first rank
     depths = {1.0, min(1.5, deepest), min(2.0, deepest), (1 + deepest) / 2, deepest}
     durations = Durations(cost, stages, 1)
-    times = {kind: [time for (time,) in durations.of[kind]] for kind in "FIW"}
+    times = {kind: [time for (time,) in each] for kind, each in durations.of.items()}
     plans = [
         _plan(stages, microbatches, limit, times, durations.transfer, held, depth, patience)
         for depth in sorted(depths)

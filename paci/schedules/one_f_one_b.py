@@ -11,12 +11,7 @@ for whichever is next.
 """
 
 from paci.actions import BACKWARD, FORWARD
-from paci.schedules.rule import (
-    Choice,
-    Schedule,
-    StageView,
-    if_ready,
-)
+from paci.schedules.rule import Choice, Schedule, StageView, if_ready
 
 
 class OneFOneBFlush(Schedule):

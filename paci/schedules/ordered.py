@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from paci.actions import Action
 from paci.schedules.placement import Placement
-from paci.schedules.rule import Choice, Schedule, StageView, if_ready
+from paci.schedules.rule import Choice, Schedule, StageView, if_ready, progress
 
 
 class Ordered(Schedule):
@@ -24,7 +24,7 @@ class Ordered(Schedule):
             for stage, kind in self.order(rank):
                 microbatch = views[stage].microbatch(kind)
                 if microbatch < self.accumulation:
-                    by_progress[_progress(views.values())] = own.index(stage), kind
+                    by_progress[progress(views.values())] = own.index(stage), kind
                     order.append(Action(stage, kind, microbatch))
                     views[stage].finish(kind)
             self.orders.append(order)
@@ -40,14 +40,5 @@ class Ordered(Schedule):
 
     def next(self, stages: tuple[StageView, ...]) -> Choice:
         order = self._order_of[stages[0].index]
-        place, kind = order[_progress(stages) % len(order)]
+        place, kind = order[progress(stages) % len(order)]
         return if_ready(stages[place], kind)
-
-
-def _progress(views: Iterable[StageView]) -> int:
-    """Grows with every action of a rank (by two with a whole backward), so it says where in its
-    order the rank is."""
-    progress = 0
-    for view in views:
-        progress += view.forwards + view.backwards + view.weights
-    return progress

@@ -14,7 +14,8 @@ is 1.
 """
 
 from paci.actions import BACKWARD, FORWARD
-from paci.schedules.rule import Choice, Schedule, StageView, not_negative
+from paci.checks import not_negative
+from paci.schedules.rule import Choice, Schedule, StageView
 from paci.theory import in_flight_bound
 
 

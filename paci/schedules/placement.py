@@ -8,7 +8,7 @@ Eight stages on four ranks:
                  rank 3   3  7                     rank 3   3  4
 """
 
-from paci.schedules.rule import positive
+from paci.checks import positive
 
 Placement = tuple[tuple[int, ...], ...]
 

@@ -5,7 +5,7 @@
 """
 
 from paci.actions import Action
-from paci.schedules.rule import Choice, Schedule, StageView, if_ready
+from paci.schedules.rule import Choice, Schedule, StageView, if_ready, progress
 
 
 class Recorded(Schedule):
@@ -32,7 +32,7 @@ class Recorded(Schedule):
             self._actions |= self._by_progress(own, order)
 
     def next(self, stages: tuple[StageView, ...]) -> Choice:
-        place, kind = self._actions.get((stages[0].index, _progress(stages)), (0, None))
+        place, kind = self._actions.get((stages[0].index, progress(stages)), (0, None))
         if kind is None:
             return None
         return if_ready(stages[place], kind)
@@ -52,11 +52,6 @@ class Recorded(Schedule):
                 raise ValueError(
                     f"{action} is out of turn: next is micro-batch {view.microbatch(action.kind)}"
                 )
-            actions[own[0], _progress(views)] = own.index(action.stage), action.kind
+            actions[own[0], progress(views)] = own.index(action.stage), action.kind
             view.finish(action.kind)
         return actions
-
-
-def _progress(stages) -> int:
-    """Grows with every action of a rank, so it says where in its order a rank is."""
-    return sum(view.forwards + view.backwards + view.weights for view in stages)

@@ -13,8 +13,10 @@ the rule; a rule keeps no state.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 
 from paci.actions import FORWARD, INPUT_GRADIENT, WEIGHT_GRADIENT
+from paci.checks import positive
 
 
 class StageView:
@@ -111,15 +113,10 @@ def if_ready(stage: StageView, kind: str) -> Choice:
     return (stage, kind) if ready else None
 
 
-def positive(what: str, value: int) -> int:
-    """`value` if it is a whole number of at least 1; else ValueError."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ValueError(f"{what} must be a whole number of at least 1, not {value!r}")
-    return value
-
-
-def not_negative(what: str, value: int) -> int:
-    """`value` if it is a whole number of at least 0; else ValueError."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ValueError(f"{what} must be a whole number of at least 0, not {value!r}")
-    return value
+def progress(stages: Iterable[StageView]) -> int:
+    """Grows with every action of a rank (by two with a whole backward), so it says where in a
+    fixed order the rank is."""
+    done = 0
+    for stage in stages:
+        done += stage.forwards + stage.backwards + stage.weights
+    return done

@@ -13,10 +13,10 @@ each window length; without them they are planned for equal times.
 
 from collections.abc import Mapping
 
+from paci.checks import positive
 from paci.cost import Cost
 from paci.schedules.greedy import greedy_orders
 from paci.schedules.ordered import Ordered
-from paci.schedules.rule import positive
 
 
 class ZB2P(Ordered):

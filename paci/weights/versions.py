@@ -100,7 +100,8 @@ class Versioned(Policy):
 
 
 def _sites(module: nn.Module, parameters: Aliases) -> list[tuple[dict, str, int]]:
-    """Everywhere in `module` where a parameter is held (a tied one: at several places)."""
+    """Everywhere in `module` where a parameter is held (a tied one: at several places). PyTorch's
+    own dictionaries, for its public ways let nothing but an `nn.Parameter` take one's place."""
     number_of = {parameter: number for number, parameter in enumerate(parameters)}
     return [
         (part._parameters, name, number_of[parameter])
