@@ -12,7 +12,7 @@ import torch.distributed as dist
 from omegaconf import DictConfig
 
 from experiments.config import ranks
-from experiments.rendezvous import meet
+from experiments.slurm.rendezvous import meet
 
 TIMEOUT = timedelta(minutes=10)
 """For all ranks to be there."""

@@ -16,10 +16,10 @@ from typing import NamedTuple
 
 from tabulate import tabulate
 
-from experiments import jobs
 from experiments.cli import user_errors
-from experiments.joblog import last_words
 from experiments.runfolder import RESULTS, RunFolder
+from experiments.slurm import jobs
+from experiments.slurm.log import last_words
 
 WATCH = 10.0  # seconds between two looks: squeue is everybody's
 

@@ -18,13 +18,14 @@ from submitit import Job
 from submitit.core.utils import UncompletedJobError
 from tqdm import tqdm
 
-from experiments import data, submission
+from experiments import data
 from experiments.cli import interruptible, overrides, user_errors
 from experiments.config import is_measured, ranks, run_name, updates
 from experiments.dispatch import dispatch
 from experiments.grid import grid
 from experiments.progress import Progress
 from experiments.runfolder import InUse, RunFolder
+from experiments.slurm import submission
 from experiments.summary import summary
 
 

@@ -4,8 +4,9 @@ from datetime import timedelta
 
 import pytest
 
-from experiments import rank, rendezvous
+from experiments import rank
 from experiments.config import compose
+from experiments.slurm import rendezvous
 
 
 @pytest.mark.parametrize(

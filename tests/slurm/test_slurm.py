@@ -16,9 +16,10 @@ import pytest
 import submitit
 import torch
 
-from experiments import jobs, status
+from experiments import status
 from experiments import sweep as command
 from experiments.runfolder import RunFolder
+from experiments.slurm import jobs
 from tests.experiments.smoke import ROOT, losses, train, weights
 
 pytestmark = pytest.mark.slurm

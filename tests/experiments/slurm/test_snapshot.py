@@ -3,7 +3,8 @@ import sys
 
 import pytest
 
-from experiments import environment, snapshot
+from experiments import environment
+from experiments.slurm import snapshot
 
 
 @pytest.fixture

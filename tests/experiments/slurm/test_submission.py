@@ -4,7 +4,7 @@ import pytest
 
 from experiments import sweep as command
 from experiments.config import compose
-from experiments.dispatch import Shape
+from experiments.slurm.array import Shape
 
 GPUS = ["scale=smoke", "cluster=slurm", "executor.device=cuda", "stages=8"]
 RANKS = [*GPUS, "executor=distributed"]

@@ -9,9 +9,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from experiments import jobs, snapshot
-from experiments.dispatch import Shape, script, submit
 from experiments.runfolder import RunFolder
+from experiments.slurm import jobs, snapshot
+from experiments.slurm.array import Shape, script, submit
 
 
 def submit_missing(folders: Iterable[RunFolder], run: Callable[[dict], dict]) -> int:

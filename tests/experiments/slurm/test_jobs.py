@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from experiments import jobs
+from experiments.slurm import jobs
 
 
 @pytest.fixture

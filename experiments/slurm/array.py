@@ -129,7 +129,8 @@ def submit(
 
 
 def script(count: int, cluster: DictConfig, shape: Shape, logs: Path, code: Path) -> str:
-    """The sbatch file of a job array of `count` runs."""
+    """The sbatch file of a job array of `count` runs: by submitit's private names, for it writes
+    the file only as it submits."""
     executor = _executor(cluster, shape, logs, code)
     if count > 1:
         executor.parameters["map_count"] = count

@@ -1,4 +1,4 @@
-"""Runs on this machine.
+"""Runs on this machine, through submitit; `experiments.slurm` has those on a cluster.
 
 cluster=inline   one after the other, in this process (submitit's debug executor)
 cluster=local    as many at a time as fit, each in a process of its own

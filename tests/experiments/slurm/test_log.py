@@ -2,7 +2,7 @@
 
 import pytest
 
-from experiments.joblog import last_words
+from experiments.slurm.log import last_words
 
 START = "submitit INFO (2026-11-30 00:59:04,817) - Starting with JobEnvironment(job_id=1_0)\n"
 STEP = "slurmstepd-vm: error: *** STEP 1.0 ON vm CANCELLED AT 2026-11-30T00:44:55"
