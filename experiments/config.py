@@ -61,22 +61,22 @@ def check(config: DictConfig) -> None:
     """Raise ValueError, saying what was given and what is accepted, for impossible values."""
     for key, least in _WHOLE_NUMBERS.items():
         value = OmegaConf.select(config, key)
-        if not _whole(value, least):
+        if not is_whole(value, least):
             raise ValueError(f"{key} must be a whole number of at least {least}, not {value!r}")
     for key in _POSITIVE:
         value = OmegaConf.select(config, key)
-        if not _number(value) or value <= 0:
+        if not is_number(value) or value <= 0:
             raise ValueError(f"{key} must be a number above 0, not {value!r}")
     for key in _NOT_NEGATIVE:
         value = OmegaConf.select(config, key)
-        if not _number(value) or value < 0:
+        if not is_number(value) or value < 0:
             raise ValueError(f"{key} must be a number of at least 0, not {value!r}")
     betas = config.optimizer.betas
     ok = isinstance(betas, ListConfig) and len(betas) == 2
-    if not ok or not all(_number(beta) and 0 <= beta < 1 for beta in betas):
+    if not ok or not all(is_number(beta) and 0 <= beta < 1 for beta in betas):
         raise ValueError(f"optimizer.betas must be two numbers from 0 to below 1, not {betas!r}")
     residual = config.model.residual_initialisation
-    if residual is not None and (not _number(residual) or residual < 0):
+    if residual is not None and (not is_number(residual) or residual < 0):
         raise ValueError(
             "model.residual_initialisation must be null or a number of at least 0, "
             f"not {residual!r}"
@@ -98,7 +98,7 @@ def check(config: DictConfig) -> None:
         )
     for key in _FRACTIONS:
         value = OmegaConf.select(config, key)
-        if not _number(value) or not 0 <= value <= 1:
+        if not is_number(value) or not 0 <= value <= 1:
             raise ValueError(f"{key} must be a number from 0 to 1, not {value!r}")
     for key, accepted in _CHOICES.items():
         value = OmegaConf.select(config, key)
@@ -107,7 +107,7 @@ def check(config: DictConfig) -> None:
 
     for key, least in _OPTIONAL_WHOLE_NUMBERS.items():
         value = OmegaConf.select(config, key)
-        if value is not None and not _whole(value, least):
+        if value is not None and not is_whole(value, least):
             raise ValueError(
                 f"{key} must be null or a whole number of at least {least}, not {value!r}"
             )
@@ -134,7 +134,7 @@ def check(config: DictConfig) -> None:
         raise ValueError(f"executor.order must be dynamic or static, not {order!r}")
     schedule_of(config)
     transfer = config.executor.get("transfer", 0)
-    if not _number(transfer) or transfer < 0:
+    if not is_number(transfer) or transfer < 0:
         raise ValueError(f"executor.transfer must be a number of at least 0, not {transfer!r}")
     if "cost" in config.executor and not is_measured(config):
         Durations(cost_of(config), config.stages, 0)
@@ -164,7 +164,7 @@ def check(config: DictConfig) -> None:
 
 def _check_slurm(cluster: DictConfig) -> None:
     for key in ("time", "warning", "requeues"):
-        if not _whole(cluster[key], 0):
+        if not is_whole(cluster[key], 0):
             raise ValueError(
                 f"cluster.{key} must be a whole number of at least 0, not {cluster[key]!r}"
             )
@@ -222,11 +222,12 @@ _CHOICES = {
 }
 
 
-def _number(value: object) -> bool:
+def is_number(value: object) -> bool:
+    """Whether `value` is a finite one."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def _whole(value: object, least: int) -> bool:
+def is_whole(value: object, least: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= least
 
 

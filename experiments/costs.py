@@ -13,13 +13,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
-from filelock import FileLock
 from omegaconf import DictConfig, OmegaConf
 
 from experiments import data, models
 from experiments.config import cost_of, is_measured
 from experiments.cut import cut_for
 from experiments.environment import processor
+from experiments.kept import kept
 from experiments.optimizer import make_optimizer
 from experiments.run import Run
 from experiments.runfolder import replace
@@ -45,7 +45,7 @@ def cost_for(run: Run) -> Cost:
         return cost_of(config)
     file = run.folder.path / "cost.json"
     if not file.exists():
-        table = measured(config, run.corpus.vocabulary)
+        table = table_for(config, run.corpus.vocabulary)
         transfer = table["microbatch"] * config.executor.get("transfer", 0.0)
         replace(file, json.dumps(table | {"transfer": transfer}, indent=1))
     table = json.loads(file.read_text())
@@ -58,36 +58,31 @@ def measure_all(configs: Sequence[dict]) -> None:
     them (it does not fit into memory, say) will again in its run, which then says so."""
     for config in map(DictConfig, configs):
         try:
-            measured(config, data.load(config.data, verify=False).vocabulary)
+            table_for(config, data.load(config.data, verify=False).vocabulary)
         except Exception:
             traceback.print_exc()
 
 
-def measured(config: DictConfig, vocabulary: int) -> dict:
+def table_for(config: DictConfig, vocabulary: int) -> dict:
     """{"microbatch": sequences, "forward": [seconds of each stage], ...} from costs.json in the
     folder of runs: the same table for every run of this model, cut, size of micro-batches,
     precision, optimizer and machine."""
     executor, microbatch = config.executor, config.batch // config.method.accumulation
-    key = json.dumps(
-        {
-            "model": OmegaConf.to_container(config.model),
-            "vocabulary": vocabulary,
-            "cut": [[units.start, units.stop] for units in cut_for(config, vocabulary)],
-            "microbatch": microbatch,
-            "precision": executor.precision,
-            "optimizer": config.optimizer.name,
-            "threads": executor.threads,
-            "device": torch.cuda.get_device_name() if executor.device == "cuda" else processor(),
-        }
-    )
-    file = Path(config.runs) / "costs.json"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(file.with_suffix(".lock")):
-        kept = json.loads(file.read_text()) if file.exists() else {}
-        if key not in kept:
-            kept[key] = {"microbatch": microbatch} | measure(config, vocabulary, microbatch)
-            replace(file, json.dumps(kept, indent=1))
-    return kept[key]
+    key = {
+        "model": OmegaConf.to_container(config.model),
+        "vocabulary": vocabulary,
+        "cut": [[units.start, units.stop] for units in cut_for(config, vocabulary)],
+        "microbatch": microbatch,
+        "precision": executor.precision,
+        "optimizer": config.optimizer.name,
+        "threads": executor.threads,
+        "device": torch.cuda.get_device_name() if executor.device == "cuda" else processor(),
+    }
+
+    def table() -> dict:
+        return {"microbatch": microbatch} | measure(config, vocabulary, microbatch)
+
+    return kept(Path(config.runs) / "costs.json", key, table)
 
 
 def measure(config: DictConfig, vocabulary: int, microbatch: int) -> dict[str, list[float]]:

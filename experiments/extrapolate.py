@@ -23,6 +23,7 @@ from experiments.config import CONF, select
 from experiments.points import BACKWARD_TIME, FORWARD_TIME, Point, points
 from paci import Simulation, theory
 from paci.actions import BACKWARD, WEIGHT_GRADIENT
+from paci.checks import not_negative, positive
 from paci.clock import play
 from paci.cost import Durations
 
@@ -60,11 +61,9 @@ def check(config: DictConfig) -> tuple[Path, int]:
         raise ValueError(str(error).splitlines()[0]) from error
     if not isinstance(config.runs, str) or not config.runs:
         raise ValueError(f"runs must be the path of a folder, not {config.runs!r}")
+    not_negative("seed", config.seed)
     processes = os.cpu_count() if config.processes is None else config.processes
-    for key, value, least in (("processes", processes, 1), ("seed", config.seed, 0)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise ValueError(f"{key} must be a whole number of at least {least}, not {value!r}")
-    return Path(config.runs), processes
+    return Path(config.runs), positive("processes", processes)
 
 
 def done(file: Path) -> set[Point]:

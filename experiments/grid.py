@@ -14,12 +14,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from functools import cache
-from itertools import product
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from omegaconf import DictConfig, ListConfig, OmegaConf
+from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from experiments.axes import Axes, combinations, entries
 from experiments.config import CONF, compose, flat, resolve, run_name, select
 
 IMPLIED = {"batch": "batches", "seed": "seeds"}
@@ -37,60 +37,40 @@ def grid(overrides: Sequence[str]) -> list[DictConfig]:
         names = sorted(path.stem for path in (CONF / "experiment").glob("*.yaml"))
         names.remove("none")
         raise ValueError(f"a sweep needs an experiment: choose from {', '.join(names)}")
-    if not isinstance(base.grid, ListConfig):
-        raise ValueError(f"grid must be a list of entries, not {base.grid!r}")
-    entries = [_axes(entry) for entry in base.grid]
-    _refuse_unheeded(overrides, {key for axes in entries for key in axes})
+    of_entries = entries(base.grid)
+    _refuse_unheeded(overrides, {key for axes in of_entries for key in axes})
     chosen = cache(lambda groups: select([*overrides, *groups]))
-    configs = [
-        _configure(settings, chosen) for axes in entries for settings in _settings(axes, base)
-    ]
+    configs = [_configure(point, chosen) for axes in of_entries for point in _points(axes, base)]
     if not configs:
         raise ValueError("the grid has no run: each of its entries names a batch not in batches")
     _refuse_namesakes(configs)
     return configs
 
 
-def _axes(entry: object) -> dict[str, list]:
-    """The values of every key of an entry of the grid."""
-    if not isinstance(entry, DictConfig):
-        raise ValueError(
-            "an entry of the grid must be a mapping like {method: paci, method.accumulation: "
-            f"[4, 8]}}, not {entry!r}"
-        )
-    axes = OmegaConf.to_container(entry)
-    axes = {key: value if isinstance(value, list) else [value] for key, value in axes.items()}
-    for key, values in axes.items():
-        if not values:
-            raise ValueError(f"{key} has no value in an entry of the grid")
+def _points(axes: Axes, base: DictConfig) -> Iterator[dict]:
+    """The combinations of `axes` and of the implied ones."""
     if {"batch", "microbatch"} <= set(axes):
         raise ValueError("an entry of the grid names batch or microbatch, not both")
-    return axes
-
-
-def _settings(axes: dict[str, list], base: DictConfig) -> Iterator[dict]:
-    """The product of `axes` and of the implied ones, each point as {key: value}."""
     implied = {"seed": axes.get("seed", base.seeds)}  # last: the runs of one cell follow each other
     if "microbatch" not in axes:
         own = axes.get("batch", base.batches)
         implied = {"batch": [batch for batch in base.batches if batch in own]} | implied
-    axes = {key: values for key, values in axes.items() if key not in IMPLIED} | implied
-    for values in product(*axes.values()):
-        yield dict(zip(axes, values, strict=True))
+    named = {key: values for key, values in axes.items() if key not in IMPLIED}
+    return combinations(named | implied)
 
 
-def _configure(settings: dict, chosen) -> DictConfig:
-    """The configuration in which groups are `chosen`, and values set, as `settings` say."""
-    groups = {key: value for key, value in settings.items() if (CONF / key).is_dir()}
+def _configure(point: dict, chosen) -> DictConfig:
+    """The configuration in which groups are `chosen`, and values set, as `point` says."""
+    groups = {key: value for key, value in point.items() if (CONF / key).is_dir()}
     config = deepcopy(chosen(tuple(f"{group}={option}" for group, option in groups.items())))
-    values = {key: value for key, value in settings.items() if key not in groups}
+    values = {key: value for key, value in point.items() if key not in groups}
     microbatch = values.pop("microbatch", None)
     try:
         for key, value in values.items():
             OmegaConf.update(config, key, value)
     except OmegaConfBaseException as error:
         raise ValueError(f"there is no setting {key!r} in the configuration") from error
-    if "microbatch" in settings:
+    if "microbatch" in point:
         if not isinstance(microbatch, int):
             raise ValueError(f"microbatch must be a whole number of sequences, not {microbatch!r}")
         config.batch = microbatch * config.method.accumulation

@@ -1,13 +1,15 @@
 """What `experiments.extrapolate` simulates: the points of the grid of conf/extrapolation/."""
 
 from collections.abc import Iterator
-from itertools import product
-from math import ceil, inf
+from math import ceil
 from typing import NamedTuple
 
-from omegaconf import DictConfig, ListConfig, OmegaConf
+from omegaconf import DictConfig
 
+from experiments.axes import Axes, combinations, entries
+from experiments.config import is_number
 from paci import Cost
+from paci.checks import positive
 from paci.schedules import Schedule, build
 
 FORWARD_TIME, BACKWARD_TIME = 1.0, 2.0
@@ -41,9 +43,8 @@ class Point(NamedTuple):
 
 def points(config: DictConfig) -> list[Point]:
     """The points of the grid, each once; ValueError for one that cannot be simulated."""
-    if not isinstance(config.get("grid"), ListConfig):
-        raise ValueError(f"grid must be a list of entries, not {config.get('grid')!r}")
-    found = dict.fromkeys(point for entry in config.grid for point in _points(entry, config.seed))
+    grid = entries(config.get("grid"))
+    found = dict.fromkeys(point for axes in grid for point in _points(axes, config.seed))
     for point in found:
         rule, _ = point.rule, point.cost  # which say what is wrong with a point
         if len(rule.placement) < rule.stages:
@@ -51,30 +52,23 @@ def points(config: DictConfig) -> list[Point]:
     return list(found)
 
 
-def _points(entry: object, seed: int) -> Iterator[Point]:
-    if not isinstance(entry, DictConfig):
-        raise ValueError(f"an entry of the grid must be a mapping, not {entry!r}")
-    entry = OmegaConf.to_container(entry)
-    entry |= {key: 0 for key in ("slack", "transfer", "jitter") if key not in entry}
-    if missing := {*Point._fields} - {"seed"} - {*entry}:
+def _points(axes: Axes, seed: int) -> Iterator[Point]:
+    axes = axes | {key: [0] for key in ("slack", "transfer", "jitter") if key not in axes}
+    known = {*Point._fields} - {"seed"}
+    if missing := known - {*axes}:
         raise ValueError(f"an entry of the grid has no {missing.pop()}")
-    if unknown := {*entry} - ({*Point._fields} - {"seed"}):
+    if unknown := {*axes} - known:
         raise ValueError(f"an entry of the grid has a key {unknown.pop()!r}, which means nothing")
-    axes = (value if isinstance(value, list) else [value] for value in entry.values())
-    for values in product(*axes):
-        yield _point(dict(zip(entry, values, strict=True)), seed)
+    for given in combinations(axes):
+        yield _point(given, seed)
 
 
 def _point(given: dict, seed: int) -> Point:
     """Of multiples of the stages, numbers; micro-batches make up two halves of whole windows."""
-    stages = given["stages"]
-    if isinstance(stages, bool) or not isinstance(stages, int) or stages < 1:
-        raise ValueError(f"stages must be a whole number of at least 1, not {stages!r}")
+    stages = positive("stages", given["stages"])
     for key in ("accumulation", "slack", "microbatches", "transfer", "jitter"):
-        value = given[key]
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not number or not 0 <= value < inf:
-            raise ValueError(f"{key} must be a number of at least 0, not {value!r}")
+        if not is_number(given[key]) or given[key] < 0:
+            raise ValueError(f"{key} must be a number of at least 0, not {given[key]!r}")
     accumulation = max(1, round(given["accumulation"] * stages))
     windows = 2 * max(1, ceil(given["microbatches"] * stages / (2 * accumulation)))
     return Point(

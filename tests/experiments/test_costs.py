@@ -33,7 +33,7 @@ TABLE = {
 
 
 def test_every_stage_has_its_times(settings):
-    table = costs.measured(compose(settings), VOCABULARY)
+    table = costs.table_for(compose(settings), VOCABULARY)
     assert table.keys() == TABLE.keys()
     assert table.pop("microbatch") == 2
     assert all(len(times) == 4 and min(times) > 0 for times in table.values())
@@ -41,11 +41,11 @@ def test_every_stage_has_its_times(settings):
 
 def test_all_methods_share_one_table_which_is_measured_once(settings, tmp_path, monkeypatch):
     monkeypatch.setattr(costs, "measure", lambda config, *_: TABLE)
-    costs.measured(compose(settings), VOCABULARY)
+    costs.table_for(compose(settings), VOCABULARY)
     monkeypatch.undo()
     for method in ("1f1b-flush", "paci", "pipedream-2bw"):
         config = compose([*settings, f"method={method}", "batch=16", "method.accumulation=8"])
-        assert costs.measured(config, VOCABULARY) == TABLE
+        assert costs.table_for(config, VOCABULARY) == TABLE
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_all_methods_share_one_table_which_is_measured_once(settings, tmp_path, 
 def test_what_changes_the_times_has_a_table_of_its_own(settings, change, tmp_path, monkeypatch):
     monkeypatch.setattr(costs, "measure", lambda config, *_: TABLE)
     for overrides in ([], [change]):
-        costs.measured(compose([*settings, *overrides]), VOCABULARY)
+        costs.table_for(compose([*settings, *overrides]), VOCABULARY)
     assert len(json.loads((tmp_path / "runs" / "costs.json").read_text())) == 2
 
 

@@ -1,0 +1,37 @@
+"""Entries of a grid: mappings in which a list is an axis. A grid is all combinations of their axes.
+
+{stages: 8, slack: [0, 2], jitter: [0, 0.1]}        four points of eight stages
+"""
+
+from collections.abc import Iterator
+from itertools import product
+
+from omegaconf import DictConfig, ListConfig, OmegaConf
+
+Axes = dict[str, list]
+
+
+def entries(grid: object) -> list[Axes]:
+    """The axes of every entry of `grid`, a list of mappings; ValueError for anything else."""
+    if not isinstance(grid, ListConfig):
+        raise ValueError(f"grid must be a list of entries, not {grid!r}")
+    return [_axes(entry) for entry in grid]
+
+
+def combinations(axes: Axes) -> Iterator[dict]:
+    """Every point {key: value}; the last axis varies fastest."""
+    for values in product(*axes.values()):
+        yield dict(zip(axes, values, strict=True))
+
+
+def _axes(entry: object) -> Axes:
+    if not isinstance(entry, DictConfig):
+        raise ValueError(
+            "an entry of the grid must be a mapping like {key: value, axis: [value, value]}, "
+            f"not {entry!r}"
+        )
+    given = OmegaConf.to_container(entry)
+    for key, value in given.items():
+        if value == []:
+            raise ValueError(f"{key} has no value in an entry of the grid")
+    return {key: value if isinstance(value, list) else [value] for key, value in given.items()}
