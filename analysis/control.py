@@ -16,7 +16,7 @@ import pandas as pd
 
 from analysis.cells import Cell, differences
 from analysis.drift import mean_movement
-from analysis.statistics import final_losses, mean_and_std
+from analysis.statistics import final_losses, mean_and_interval
 
 PARTS = ("delay", "inconsistency", "distance")
 
@@ -44,9 +44,8 @@ class Split:
         return pd.DataFrame(parts).reindex(seeds)
 
     def part(self, name: str) -> tuple[float, float]:
-        """Mean over seeds, and its standard error; NaN if one diverged."""
-        mean, std = mean_and_std(self.by_seed[name])
-        return mean, std / np.sqrt(len(self.by_seed))
+        """Mean over seeds, and half of its 95 % interval; NaN if one diverged."""
+        return mean_and_interval(self.by_seed[name])
 
     @property
     def movement(self) -> float:

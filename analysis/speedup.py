@@ -39,11 +39,6 @@ class SpeedUp:
         return mean_and_std(self.by_seed)
 
     @property
-    def error(self) -> float:
-        """Standard error of the mean; NaN for one seed."""
-        return self.mean_and_std[1] / np.sqrt(len(self.by_seed))
-
-    @property
     def only_flush(self) -> bool:
         """Whether flush gets there in every seed, and PACI does not."""
         flush, paci = (times_to(cell, self.perplexity) for cell in (self.flush, self.paci))

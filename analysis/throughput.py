@@ -1,13 +1,14 @@
 """How fast runs trained and what they held: tokens/s, their error, bubbles and bytes."""
 
 import json
-from math import nan, sqrt
+from math import nan
 
 import numpy as np
 import pandas as pd
 
 from analysis.cells import CannotAnswer
 from analysis.runs import THROUGHPUT, Frames
+from analysis.statistics import mean_and_interval
 from analysis.variants import Variant
 from paci.theory import bubble_efficiency
 
@@ -18,9 +19,6 @@ of processes that compute."""
 
 CLOCKS = {"local": "simulated", "emulated": "emulated", "distributed": "wall"}
 """The clock of a run that ran out of memory before it logged one."""
-
-LEAST = 3
-"""Repetitions before their spread is believed."""
 
 SETTING = ["scale", "source", "clock", "ranks", "microbatch"]
 """What two throughputs must share to be compared."""
@@ -44,11 +42,11 @@ def throughput(frames: Frames) -> pd.DataFrame:
     """A row for each method at each setting, over all repetitions of its runs.
 
     Columns: those of SETTING (microbatch in sequences), variant, m (micro-batches of an update),
-    batch, state, runs, repetitions, rate (tokens/s), error (relative standard error of the mean
-    over repetitions; 0 on a simulated clock, NaN for fewer than LEAST on any other), balance
-    (the ranks' busy time over that of the busiest: N if all are alike). A run out of memory has no
-    rate. Raises CannotAnswer if there is none, or if runs of one setting differ in model, data or
-    precision.
+    batch, state, runs, repetitions, rate (tokens/s), doubt (half of the 95 % interval of the mean
+    over repetitions, over it; 0 on a simulated clock, NaN for one repetition on any other),
+    balance (the ranks' busy time over that of the busiest: N if all are alike). A run out of
+    memory has no rate. Raises CannotAnswer if there is none, or if runs of one setting differ in
+    model, data or precision.
     """
     runs = _runs(frames)
     rates = frames.throughput["tokens"] / frames.throughput["seconds"]
@@ -69,7 +67,7 @@ def throughput(frames: Frames) -> pd.DataFrame:
                 "runs": len(group),
                 "repetitions": len(known),
                 "rate": known.mean(),
-                "error": 0.0 if simulated and len(known) == 1 else standard_error(known),
+                "doubt": 0.0 if simulated and len(known) == 1 else relative_interval(known),
                 "balance": busy.sum() / busy.max() if len(busy) else nan,
             }
         )
@@ -82,11 +80,10 @@ def throughput(frames: Frames) -> pd.DataFrame:
     ].reset_index(drop=True)
 
 
-def standard_error(rates: pd.Series) -> float:
-    """Standard error (ddof=1) of the mean over the mean; NaN for fewer than LEAST."""
-    if len(rates) < LEAST:
-        return nan
-    return float(rates.std(ddof=1) / sqrt(len(rates)) / rates.mean())
+def relative_interval(rates: pd.Series) -> float:
+    """Half of the 95 % interval of the mean, over the mean; NaN for fewer than two."""
+    mean, doubt = mean_and_interval(rates)
+    return doubt / mean
 
 
 def theory_check(made: pd.DataFrame) -> pd.DataFrame:
@@ -94,15 +91,15 @@ def theory_check(made: pd.DataFrame) -> pd.DataFrame:
 
     Takes `throughput`'s rows. Columns: those of SETTING, m, flush, paci (tokens/s), efficiency,
     predicted (flush over efficiency), deviation (PACI over predicted, minus one), speedup (PACI
-    over flush), error (relative standard error of that ratio), and `deviation as they are`: that
-    from flush over the efficiency of stages as unequal as they are. m/(m+N-1) is of equal ones;
-    where a flush of m micro-batches takes m-1 times what the busiest stage takes for one, and
-    once what all take, it is m/(m-1+balance).
+    over flush), doubt (of that ratio, relative: those of both in quadrature), and `deviation as
+    they are`: that from flush over the efficiency of stages as unequal as they are. m/(m+N-1) is
+    of equal ones; where a flush of m micro-batches takes m-1 times what the busiest stage takes
+    for one, and once what all take, it is m/(m-1+balance).
     """
     made = made[made["rate"].notna()]
     key = [*SETTING, "m"]
     flush, paci = (
-        made.loc[made["variant"].map(is_it), [*key, "rate", "error", "balance"]]
+        made.loc[made["variant"].map(is_it), [*key, "rate", "doubt", "balance"]]
         for is_it in (lambda it: it.is_flush, is_paci)
     )
     both = flush.merge(paci, on=key, suffixes=("", " of paci"))
@@ -112,7 +109,7 @@ def theory_check(made: pd.DataFrame) -> pd.DataFrame:
     ]
     found["predicted"] = found["flush"] / found["efficiency"]
     found["deviation"] = found["paci"] / found["predicted"] - 1
-    found["error"] = np.hypot(both["error"], both["error of paci"])
+    found["doubt"] = np.hypot(both["doubt"], both["doubt of paci"])
     found["speedup"] = found["paci"] / found["flush"]
     as_they_are = both["m"] / (both["m"] - 1 + both["balance"])
     found["deviation as they are"] = found["speedup"] * as_they_are - 1

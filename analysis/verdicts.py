@@ -1,11 +1,22 @@
-"""Rules that turn measurements into a verdict on a claim. Each states when it refuses to judge."""
+"""Rules that turn measurements into a verdict on a claim. Each states when it refuses to judge.
+
+A mean over seeds decides if all of its 95 % confidence interval by Student's t does
+(`statistics.mean_and_interval`). Two standard errors are that for many seeds, but with two or
+three, chance alone exceeds them in 30 or 18 % of cases.
+"""
 
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from analysis.statistics import final_losses, mean_and_std, paired_gap, rms_of_std
+from analysis.statistics import (
+    final_losses,
+    mean_and_interval,
+    mean_and_std,
+    paired_gap,
+    rms_of_std,
+)
 
 HOLDS = "holds"
 FAILS = "does not hold"
@@ -32,26 +43,26 @@ class Verdict(NamedTuple):
 def tracks(paci: pd.DataFrame, flush: pd.DataFrame) -> Verdict:
     """Does PACI's final training loss track flush's? Losses: updates × seeds, nats per token.
 
-    With g the mean over common seeds of the difference of final losses, and e two standard errors
-    of that mean: it holds if |g| + e is within the margin of 0.015 nats, does not hold if |g| - e
-    is beyond it or if PACI diverged, and is undecided in between, with fewer than two common
-    seeds or if flush diverged. Being within the noise is thus no proof of tracking.
+    It holds if the 95 % interval of the mean over common seeds of the difference of final losses
+    is within the margin of 0.015 nats, does not hold if all of it is beyond or if PACI diverged,
+    and is undecided in between, with fewer than two common seeds or if flush diverged. Being
+    within the noise is thus no proof of tracking.
     """
     ours, theirs = final_losses(paci), final_losses(flush)
-    gap, error = paired_gap(ours, theirs)
+    gap, doubt = paired_gap(ours, theirs)
     (mine, _), (flushs, _) = mean_and_std(ours), mean_and_std(theirs)
-    measured = f"{mine:.3f} - {flushs:.3f} = {_signed(gap, error)}"
+    measured = f"{mine:.3f} - {flushs:.3f} = {_signed(gap, doubt)}"
     if theirs.isna().any():
         return Verdict(measured, UNDECIDED, "flush diverged")
     if ours.isna().any():
         return Verdict("diverged", FAILS, f"{ours.isna().sum()} of {len(ours)} seeds diverged")
-    if np.isnan(error):
+    if np.isnan(doubt):
         return Verdict(measured, UNDECIDED, "needs two seeds in common with flush")
-    if abs(gap) + 2 * error <= TRACKING_MARGIN:
-        return Verdict(measured, HOLDS, f"gap within {TRACKING_MARGIN} by 2 standard errors")
-    if abs(gap) - 2 * error > TRACKING_MARGIN:
-        return Verdict(measured, FAILS, f"gap beyond {TRACKING_MARGIN} by 2 standard errors")
-    return Verdict(measured, UNDECIDED, f"gap within 2 standard errors of {TRACKING_MARGIN}")
+    if abs(gap) + doubt <= TRACKING_MARGIN:
+        return Verdict(measured, HOLDS, f"gap within {TRACKING_MARGIN}, with its 95 % interval")
+    if abs(gap) - doubt > TRACKING_MARGIN:
+        return Verdict(measured, FAILS, f"gap beyond {TRACKING_MARGIN}, with its 95 % interval")
+    return Verdict(measured, UNDECIDED, f"the gap's 95 % interval contains ±{TRACKING_MARGIN}")
 
 
 def varies_less(paci: pd.DataFrame, flush: pd.DataFrame) -> Verdict:
@@ -81,9 +92,10 @@ def grows_with_drift(by_drift: list[tuple[str, int, pd.DataFrame]]) -> Verdict:
 
     Takes (label, Δmax, losses) of the asynchronous variants of one setting, least drift first.
 
-    Over every pair of different Δmax: holds if the larger Δmax has the higher loss by more than
-    two paired standard errors, or diverged; does not hold if some pair is the other way round by
-    as much; else undecided, also with fewer than two common seeds. Not a claim of the paper.
+    Over every pair of different Δmax: holds if the larger Δmax has the higher loss, by a paired
+    difference whose 95 % interval excludes zero, or diverged; does not hold if some pair is as
+    surely the other way round; else undecided, also with fewer than two common seeds. Not a claim
+    of the paper.
     """
     if len({drift for _, drift, _ in by_drift}) < 2:
         return Verdict("–", UNTESTED, "needs variants of different Δmax")
@@ -99,64 +111,59 @@ def grows_with_drift(by_drift: list[tuple[str, int, pd.DataFrame]]) -> Verdict:
                 return Verdict(measured, FAILS, f"{low} diverged")
             if high_final.isna().any():
                 continue
-            gap, error = paired_gap(high_final, low_final)
-            if gap < -2 * error:
+            gap, doubt = paired_gap(high_final, low_final)
+            if gap < -doubt:
                 return Verdict(measured, FAILS, f"{high} is below {low}")
-            if not gap > 2 * error:
+            if not gap > doubt:
                 unclear.append(f"{high} and {low}")
     if unclear:
         return Verdict(measured, UNDECIDED, f"too close to order: {unclear[0]}")
-    return Verdict(measured, HOLDS, "every pair is ordered by 2 standard errors")
+    return Verdict(measured, HOLDS, "every pair is ordered, with its 95 % interval")
 
 
 def mostly_delay(parts: pd.DataFrame) -> Verdict:
     """Is PACI's distance from flush more delay than inconsistency? Columns delay, inconsistency
     and distance (`analysis.control`), seeds as rows.
 
-    It holds if the distance is more than two standard errors from nothing, and delay exceeds
-    inconsistency, both without their signs, by more than two paired standard errors; it does not
-    hold if inconsistency exceeds delay by as much; else undecided, also below two seeds or after
-    a divergence. Not a claim of the paper.
+    It holds if the 95 % interval of the distance excludes zero, and that of delay less
+    inconsistency, both without their signs and paired, is above zero; it does not hold if the
+    latter is below zero; else undecided, also below two seeds or after a divergence. Not a claim
+    of the paper.
     """
     means = {name: parts[name].mean(skipna=False) for name in parts}
     sizes = {name: parts[name] * (-1 if means[name] < 0 else 1) for name in parts}
-    ours = ", ".join(f"{it} {_signed(*_mean_and_error(parts[it]))}" for it in parts)
+    ours = ", ".join(f"{it} {_signed(*mean_and_interval(parts[it]))}" for it in parts)
     if parts.isna().any(axis=None):
         return Verdict("–", UNDECIDED, "a seed diverged")
     if len(parts) < 2:
         return Verdict(ours, UNDECIDED, "needs two seeds in common with flush and the control")
-    distance, error = _mean_and_error(sizes["distance"])
-    if not distance > 2 * error:
-        return Verdict(ours, UNDECIDED, "no distance from flush beyond 2 standard errors")
-    excess, error = _mean_and_error(sizes["delay"] - sizes["inconsistency"])
-    if excess > 2 * error:
-        return Verdict(ours, HOLDS, "delay is the larger by 2 standard errors")
-    if excess < -2 * error:
-        return Verdict(ours, FAILS, "inconsistency is the larger by 2 standard errors")
+    distance, doubt = mean_and_interval(sizes["distance"])
+    if not distance > doubt:
+        return Verdict(ours, UNDECIDED, "the 95 % interval of the distance from flush contains 0")
+    excess, doubt = mean_and_interval(sizes["delay"] - sizes["inconsistency"])
+    if excess > doubt:
+        return Verdict(ours, HOLDS, "delay is the larger, with its 95 % interval")
+    if excess < -doubt:
+        return Verdict(ours, FAILS, "inconsistency is the larger, with its 95 % interval")
     return Verdict(ours, UNDECIDED, "the two are too close to order")
 
 
 def sooner(ratios: pd.Series) -> Verdict:
     """Is flush's time to a perplexity over PACI's, seed by seed, above one?
 
-    Holds, or does not, if the mean is above, or below, one by more than two standard errors; else
-    undecided, also below two seeds.
+    Holds, or does not, if the 95 % interval of the mean is above, or below, one; else undecided,
+    also below two seeds.
     """
-    mean, error = _mean_and_error(ratios)
-    ours = f"{mean:.2f}× ± {'–' if np.isnan(error) else f'{error:.2f}'}"
-    if np.isnan(error):
+    mean, doubt = mean_and_interval(ratios)
+    ours = f"{mean:.2f}× ± {'–' if np.isnan(doubt) else f'{doubt:.2f}'}"
+    if np.isnan(doubt):
         return Verdict(ours, UNDECIDED, "needs two seeds in common with flush")
-    if mean - 2 * error > 1:
-        return Verdict(ours, HOLDS, "above 1 by 2 standard errors")
-    if mean + 2 * error < 1:
-        return Verdict(ours, FAILS, "below 1 by 2 standard errors")
-    return Verdict(ours, UNDECIDED, "within 2 standard errors of 1")
+    if mean - doubt > 1:
+        return Verdict(ours, HOLDS, "above 1, with its 95 % interval")
+    if mean + doubt < 1:
+        return Verdict(ours, FAILS, "below 1, with its 95 % interval")
+    return Verdict(ours, UNDECIDED, "the 95 % interval contains 1")
 
 
-def _mean_and_error(values: pd.Series) -> tuple[float, float]:
-    mean, std = mean_and_std(values)
-    return mean, std / np.sqrt(len(values))
-
-
-def _signed(gap: float, error: float) -> str:
-    return f"{gap:+.3f} ± {'–' if np.isnan(error) else f'{error:.3f}'}"
+def _signed(gap: float, doubt: float) -> str:
+    return f"{gap:+.3f} ± {'–' if np.isnan(doubt) else f'{doubt:.3f}'}"

@@ -7,6 +7,7 @@ import pandas as pd
 
 from analysis import Frames
 from analysis.claims import all_claims
+from analysis.claims.q3 import MARGIN
 from analysis.verdicts import FAILS, HOLDS, TRACKING_MARGIN, UNDECIDED, UNTESTABLE, UNTESTED
 from paper_figures.command import main
 from paper_figures.published import published
@@ -20,12 +21,14 @@ def table(frames: Frames, thresholds: Sequence[float] | None = None) -> pd.DataF
 
 def note(made: pd.DataFrame) -> str:
     return (
-        "Ours: means over seeds ± one standard error, of differences and ratios seed by seed; the "
-        "paper's ± is as it prints it. Final losses, in nats per token of either's data, track "
-        f"each other if they differ by at most {TRACKING_MARGIN} beyond doubt, which is two "
-        f"standard errors wherever a rule says {HOLDS} or {FAILS}. {UNDECIDED.capitalize()}: it "
-        f"was measured, but both answers remain open. {UNTESTABLE.capitalize()}: runs of this "
-        f"scale or on this clock cannot tell. {UNTESTED.capitalize()}: the runs it takes are not "
+        "Ours: means over seeds ± half of their 95 % interval (Student's t), of differences and "
+        "ratios seed by seed; the paper's ± is as it prints it. Final losses, in nats per token of "
+        f"either's data, track each other if they differ by at most {TRACKING_MARGIN}, "
+        f"throughputs are equal within {MARGIN:.0%}. Of means, a rule says {HOLDS} or {FAILS} "
+        "only if all of the 95 % interval does; of spreads, only if it does without any one of "
+        f"the seeds. {UNDECIDED.capitalize()}: it was measured, but both answers remain "
+        f"open. {UNTESTABLE.capitalize()}: runs of this scale or on this clock cannot tell. "
+        f"{UNTESTED.capitalize()}: the runs it takes are not "
         "there. A small run's verdict is about that run: scale and clock are part of it."
     )
 

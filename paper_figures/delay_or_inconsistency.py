@@ -19,8 +19,8 @@ COLOURS = {"delay": "#56B4E9", "inconsistency": "#E69F00", "distance": style.INK
 
 
 def table(frames: Frames) -> pd.DataFrame:
-    """Per setting and PACI variant: the parts of the gap in final training loss ± standard errors
-    of their means over paired seeds, and how far the weights move from forward to backward."""
+    """Per setting and PACI variant: the parts of the gap in final training loss ± their 95 %
+    intervals over paired seeds, and how far the weights move from forward to backward."""
     rows = []
     for (scale, clock, batch), found in _settings(frames).items():
         for it in found:
@@ -41,9 +41,9 @@ def table(frames: Frames) -> pd.DataFrame:
 def note(made: pd.DataFrame) -> str:
     return (
         "Final training loss: delay is PACI with stashed weights less flush, inconsistency PACI "
-        "less PACI with stashed weights, distance their sum; ± one standard error of the mean over "
-        "seeds, paired. Movement: of PACI's weights between a micro-batch's forward and its "
-        "backward, relative to their norm, mean over the samples of the run."
+        "less PACI with stashed weights, distance their sum; ± half of the 95 % interval of the "
+        "mean over paired seeds (Student's t). Movement: of PACI's weights between a micro-batch's "
+        "forward and its backward, relative to their norm, mean over the samples of the run."
     )
 
 
@@ -54,10 +54,10 @@ def draw(frames: Frames) -> Figure:
     for ax, (setting, found) in zip(axes, settings.items(), strict=True):
         for row, it in enumerate(found):
             for place, part in enumerate(PARTS):
-                mean, error = it.part(part)
+                mean, doubt = it.part(part)
                 y = row + (place - 1) * 0.26
                 ax.barh(y, mean, 0.22, color=COLOURS[part], label=part if row == 0 else None)
-                ax.errorbar(mean, y, xerr=error, color=style.GREY, capsize=2, elinewidth=1)
+                ax.errorbar(mean, y, xerr=doubt, color=style.GREY, capsize=2, elinewidth=1)
         labels = [f"{it.live.variant.label}\nweights move\n{_percent(it)}" for it in found]
         ax.set_yticks(range(len(found)), labels)
         ax.set_ylim(len(found) - 0.5, -0.5)
@@ -71,8 +71,8 @@ def draw(frames: Frames) -> Figure:
     style.footnote(
         fig,
         "Delay: stashed weights less flush; inconsistency: live less stashed weights; distance: "
-        "their sum. Mean ± 1 standard error over paired seeds. Weights move: stage 0's, from "
-        "forward to backward, relative to their norm.",
+        "their sum. Mean over paired seeds and its 95 % interval (Student's t). Weights move: "
+        "stage 0's, from forward to backward, relative to their norm.",
         style.partial_note(frames.of(EXPERIMENT).partial),
     )
     return fig

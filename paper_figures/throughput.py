@@ -21,7 +21,7 @@ MARKS = {"flush": (style.FLUSH, "s"), "PACI": (PACI, "o")}
 
 
 def table(frames: Frames) -> pd.DataFrame:
-    """Tokens/s of every method at every setting: mean over repetitions, standard error in %."""
+    """Tokens/s of every method at every setting: mean over repetitions ± its 95 % interval."""
     made = throughput(frames)
     return pd.DataFrame(
         {
@@ -36,7 +36,7 @@ def table(frames: Frames) -> pd.DataFrame:
             "repetitions": made["repetitions"],
             "tokens/s": made["rate"],
             "tokens/s/device": made["rate"] / made["ranks"],
-            "error (%)": 100 * made["error"],
+            "± (%)": 100 * made["doubt"],
             "state": made["state"],
         }
     )
@@ -45,8 +45,9 @@ def table(frames: Frames) -> pd.DataFrame:
 def note(made: pd.DataFrame) -> str:
     given = bool((made["clock"] == "simulated").any())
     return (
-        "Micro-batches in sequences; errors are standard, of the mean over repetitions, in % of "
-        "it. Simulated, emulated and real times are of different things and compare within each."
+        "Micro-batches in sequences. ±: half of the 95 % interval of the mean over repetitions "
+        "(Student's t), in % of it. Simulated, emulated and real times are of different things and "
+        "compare within each."
         + " The clock named simulated counts units of given costs, not seconds."
         * given
     )
@@ -72,7 +73,8 @@ def draw(frames: Frames) -> Figure:
     fig.legend(handles=handles, loc="outside upper center", ncols=columns, columnspacing=1.2)
     style.footnote(
         fig,
-        f"Steady state, {made['runs'].sum()} runs; bars: ± 2 standard errors over repetitions. "
+        f"Steady state, {made['runs'].sum()} runs; bars: 95 % interval of the mean over "
+        "repetitions (Student's t). "
         "×: out of memory.",
         style.partial_note(frames.of(*EXPERIMENTS).partial),
     )
@@ -84,9 +86,9 @@ def _panel(ax: Axes, setting: tuple, group: pd.DataFrame) -> None:
     for name, is_it in (("flush", True), ("PACI", False)):
         mine = group[[it.is_flush == is_it for it in group["variant"]]]
         colour, marker = MARKS[name]
-        errors = 2 * mine["rate"] * mine["error"].fillna(0) / ranks
+        doubts = mine["rate"] * mine["doubt"].fillna(0) / ranks
         ax.errorbar(
-            mine["m"], mine["rate"] / ranks, yerr=errors, color=colour, marker=marker,
+            mine["m"], mine["rate"] / ranks, yerr=doubts, color=colour, marker=marker,
             linestyle="", markersize=4, capsize=2, zorder=3,
         )  # fmt: skip
         for m in mine.loc[mine["rate"].isna(), "m"]:

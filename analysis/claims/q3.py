@@ -7,7 +7,7 @@ import pandas as pd
 
 from analysis.claims.rows import COLUMNS, row
 from analysis.runs import Frames
-from analysis.throughput import LEAST, is_paci, memory, theory_check, throughput
+from analysis.throughput import is_paci, memory, theory_check, throughput
 from analysis.verdicts import FAILS, HOLDS, UNDECIDED, UNTESTED, Verdict
 
 FLAT = "throughput flat in the micro-batch count"
@@ -56,8 +56,8 @@ def q3_claims(frames: Frames) -> pd.DataFrame:
 def flat(paci: pd.DataFrame) -> Verdict:
     """Is PACI's throughput the same at every micro-batch count? Rows of `analysis.throughput`.
 
-    Holds if the fastest is at most 5 % above the slowest beyond doubt, which is two standard
-    errors; does not hold if it is more, beyond doubt; else undecided.
+    Holds if the fastest is at most 5 % above the slowest beyond doubt, which is their 95 %
+    intervals in quadrature; does not hold if it is more, beyond doubt; else undecided.
     """
     known = paci[paci["rate"].notna()]
     if known["m"].nunique() < 2:
@@ -65,9 +65,9 @@ def flat(paci: pd.DataFrame) -> Verdict:
     ordered = known.sort_values("rate", kind="stable")
     low, high = ordered.iloc[0], ordered.iloc[-1]
     spread = high["rate"] / low["rate"] - 1
-    error = nan if known["error"].isna().any() else hypot(low["error"], high["error"])
+    doubt = nan if known["doubt"].isna().any() else hypot(low["doubt"], high["doubt"])
     ours = f"{spread:.1%} from a={low['m']} to a={high['m']}, over a = {_listed(known['m'])}"
-    return Verdict(ours, *_within(spread, error, "at most {:.0%} between any two"))
+    return Verdict(ours, *_within(spread, doubt * (1 + spread), "at most {:.0%} between any two"))
 
 
 def equals_theory(checked: pd.DataFrame) -> Verdict:
@@ -79,8 +79,8 @@ def equals_theory(checked: pd.DataFrame) -> Verdict:
     """
 
     def judge(it: pd.Series) -> tuple[str, str]:
-        error = it["error"] * (1 + it["deviation"])
-        verdict, why = _within(abs(it["deviation"]), error, "within {:.0%}")
+        doubt = it["doubt"] * (1 + it["deviation"])
+        verdict, why = _within(abs(it["deviation"]), doubt, "within {:.0%}")
         left = it["deviation as they are"]
         if verdict == FAILS and not isnan(left):
             why += f", {left:+z.1%} for stages as unequal as they are"
@@ -92,17 +92,19 @@ def equals_theory(checked: pd.DataFrame) -> Verdict:
 def faster(checked: pd.DataFrame) -> Verdict:
     """Is PACI's throughput above flush's at the same micro-batch count? Rows of `theory_check`.
 
-    Holds if it is at every m by two standard errors, does not hold if it is below at one by as
-    much; else undecided.
+    Holds if it is beyond doubt at every m, does not hold if it is below beyond doubt at one; else
+    undecided.
     """
 
     def judge(it: pd.Series) -> tuple[str, str]:
-        gain, error = it["speedup"] - 1, it["error"] * it["speedup"]
-        if isnan(error):
-            return UNDECIDED, f"needs {LEAST} repetitions"
-        if gain > 2 * error:
-            return HOLDS, "above 1 by 2 standard errors"
-        return (FAILS, "below 1") if gain <= -2 * error else (UNDECIDED, "too close to 1")
+        gain, doubt = it["speedup"] - 1, it["doubt"] * it["speedup"]
+        if isnan(doubt):
+            return UNDECIDED, "needs two repetitions"
+        if gain > doubt:
+            return HOLDS, "above 1, with its 95 % interval"
+        if gain <= -doubt:
+            return FAILS, "not above 1, with its 95 % interval"
+        return UNDECIDED, "the 95 % interval contains 1"
 
     return _at_every_m(
         checked, lambda it: f"{it['speedup']:.2f}× of {1 / it['efficiency']:.2f}×", judge
@@ -152,15 +154,15 @@ def _at_every_m(
     return Verdict(ours, HOLDS, f"{judged[0][1]}, at every m")
 
 
-def _within(distance: float, error: float, what: str) -> tuple[str, str]:
-    """Verdict and reason on a relative distance with a standard error, against MARGIN."""
-    if isnan(error):
-        return UNDECIDED, f"needs {LEAST} repetitions"
-    if distance + 2 * error <= MARGIN:
+def _within(distance: float, doubt: float, what: str) -> tuple[str, str]:
+    """Verdict and reason on a relative distance with half of its 95 % interval, against MARGIN."""
+    if isnan(doubt):
+        return UNDECIDED, "needs two repetitions"
+    if distance + doubt <= MARGIN:
         return HOLDS, what.format(MARGIN)
-    if distance - 2 * error > MARGIN:
+    if distance - doubt > MARGIN:
         return FAILS, "not " + what.format(MARGIN)
-    return UNDECIDED, f"within 2 standard errors of {MARGIN:.0%}"
+    return UNDECIDED, f"the 95 % interval contains {MARGIN:.0%}"
 
 
 def _listed(counts: pd.Series) -> str:

@@ -28,7 +28,7 @@ def test_delay_and_inconsistency_add_up_seed_by_seed(write_run):
         "inconsistency": pytest.approx([0.2, 0.3]),
         "distance": pytest.approx([0.5, 0.6]),
     }
-    assert split.part("inconsistency") == pytest.approx((0.25, 0.05))
+    assert split.part("inconsistency") == pytest.approx((0.25, 12.706 * 0.05))
     assert split.movement == pytest.approx(0.01)
 
 
@@ -47,6 +47,7 @@ def test_the_control_differs_in_weights_only(write_run):
         ((0.30, 0.31), (0.01, 0.02), HOLDS),
         ((0.30, 0.31), (-0.10, -0.11), HOLDS),
         ((0.01, 0.02), (0.30, 0.31), FAILS),
+        ((0.30, 0.36), (0.01, 0.02), UNDECIDED),  # 13 standard errors, with two seeds
         ((0.01, 0.40), (0.30, 0.10), UNDECIDED),
         ((0.20, -0.20), (0.0, 0.0), UNDECIDED),
         ((0.30,), (0.01,), UNDECIDED),

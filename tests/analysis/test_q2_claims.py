@@ -12,9 +12,10 @@ from paper_figures.published import published
 @pytest.mark.parametrize(
     ("ratios", "verdict"),
     [
-        ((1.4, 1.5), HOLDS),
-        ((0.7, 0.8), FAILS),
-        ((0.8, 1.5), UNDECIDED),
+        ((1.44, 1.46), HOLDS),
+        ((0.74, 0.76), FAILS),
+        ((1.4, 1.5), UNDECIDED),  # 9 standard errors above one, but of two seeds
+        ((1.4, 1.5, 1.45), HOLDS),
         ((1.4,), UNDECIDED),
     ],
 )
@@ -22,7 +23,7 @@ def test_sooner(ratios, verdict):
     assert sooner(pd.Series(ratios)).verdict == verdict
 
 
-def claims(write_run, thresholds=None, paces=(1.5, 1.6), lowest=9, **options):
+def claims(write_run, thresholds=None, paces=(1.5, 1.52), lowest=9, **options):
     options = {"clock": "wall"} | options
     for seed, pace in enumerate(paces):
         for name, method, a, speed, last in (
@@ -61,7 +62,7 @@ def test_the_claims_of_a_small_q2(write_run):
 @pytest.mark.parametrize(
     ("options", "claim", "verdict"),
     [
-        ({"paces": (0.5, 0.6)}, SOONER, FAILS),
+        ({"paces": (0.5, 0.52)}, SOONER, FAILS),
         ({"paces": (0.5, 1.6)}, SOONER, UNDECIDED),
         ({"paces": (1.5,)}, SOONER, UNDECIDED),
         ({"thresholds": [12, 8.5]}, AT_EVERY_THRESHOLD, FAILS),  # only flush gets to 8.5

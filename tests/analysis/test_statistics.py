@@ -1,6 +1,6 @@
 """Statistics with answers worked out by hand."""
 
-from math import isnan, sqrt
+from math import gamma, isnan, pi, sqrt
 
 import numpy as np
 import pandas as pd
@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis import cells, read_runs
-from analysis.statistics import final_losses, mean_and_std, paired_gap, rms_of_std, smoothed
+from analysis.statistics import (
+    STUDENTS_T,
+    final_losses,
+    mean_and_interval,
+    mean_and_std,
+    paired_gap,
+    rms_of_std,
+    smoothed,
+)
 
 NAN = float("nan")
 
@@ -50,16 +58,32 @@ def test_a_passing_undefined_loss_leaves_its_update_out():
     assert rms_of_std(losses) == pytest.approx(sqrt(2))
 
 
+def test_quantiles_are_those_of_students_t():
+    """Its density, integrated numerically from -t to t, is 95 %."""
+    for n, quantile in enumerate(STUDENTS_T, start=1):
+        t = np.linspace(-quantile, quantile, 20_001)
+        scale = gamma((n + 1) / 2) / gamma(n / 2) / sqrt(n * pi)
+        density = scale * (1 + t**2 / n) ** (-(n + 1) / 2)
+        assert np.trapezoid(density, t) == pytest.approx(0.95, abs=1e-4)
+
+
+def test_the_interval_of_a_mean_narrows_with_the_values():
+    assert mean_and_interval(pd.Series([1.0, 3.0])) == pytest.approx((2, 12.706))
+    assert mean_and_interval(pd.Series([1.0, 3.0] * 50))[1] == pytest.approx(2.042 / sqrt(99))
+    assert isnan(mean_and_interval(pd.Series([1.0]))[1])
+    assert isnan(mean_and_interval(pd.Series([1.0, NAN]))[1])
+
+
 def test_the_gap_is_paired_by_seed():
     ours = pd.Series({0: 1.1, 1: 5.3, 2: 9.0})
     theirs = pd.Series({1: 5.0, 0: 1.0})
-    assert paired_gap(ours, theirs) == pytest.approx((0.2, 0.1))
+    assert paired_gap(ours, theirs) == pytest.approx((0.2, 12.706 * 0.1))
 
 
-def test_the_gap_of_one_common_seed_has_no_error():
-    gap, error = paired_gap(pd.Series({0: 2.0}), pd.Series({0: 1.0, 1: 1.0}))
+def test_the_gap_of_one_common_seed_has_no_interval():
+    gap, doubt = paired_gap(pd.Series({0: 2.0}), pd.Series({0: 1.0, 1: 1.0}))
     assert gap == 1
-    assert isnan(error)
+    assert isnan(doubt)
 
 
 def test_the_band_of_a_curve_is_the_rms_over_its_window():

@@ -21,27 +21,22 @@ def verdict(write, claim):
     return found
 
 
-def test_the_rate_is_the_mean_over_repetitions_with_its_error(write_throughput):
+def test_the_rate_is_the_mean_over_repetitions_with_its_interval(write_throughput):
     write_throughput(seconds=[1, 2, 4], method="paci")
     (row,) = made(write_throughput).to_dict("records")
     rates = [4096, 2048, 1024]
     mean = sum(rates) / 3
-    error = sqrt(sum((rate - mean) ** 2 for rate in rates) / 2 / 3) / mean
+    standard_error = sqrt(sum((rate - mean) ** 2 for rate in rates) / 2 / 3)
     assert (row["source"], row["clock"], row["ranks"], row["m"]) == ("real", "wall", 2, 4)
     assert (row["microbatch"], row["batch"], row["repetitions"]) == (4, 16, 3)
     assert row["rate"] == pytest.approx(mean)
-    assert row["error"] == pytest.approx(error)
+    assert row["doubt"] == pytest.approx(4.303 * standard_error / mean)
 
 
-def test_two_repetitions_have_no_error_yet(write_throughput):
-    write_throughput(seconds=[1, 2])
-    assert isnan(made(write_throughput)["error"].item())
-
-
-def test_one_repetition_has_no_error_but_on_a_simulated_clock(write_throughput):
+def test_one_repetition_has_no_interval_but_on_a_simulated_clock(write_throughput):
     write_throughput("real", experiment="q3-real")
     write_throughput("sim", executor="local", clock="simulated, measured costs", experiment="q3")
-    real, simulated = made(write_throughput)["error"]
+    real, simulated = made(write_throughput)["doubt"]
     assert isnan(real)
     assert simulated == 0
 
@@ -159,7 +154,7 @@ def test_noise_and_single_repetitions_leave_claims_undecided(theory):
     for claim in (FLAT, THEORY, FASTER):
         assert verdict(theory, claim)["verdict"] == UNDECIDED
     theory("paci-8", method="paci", accumulation=8, seconds=[2])
-    assert verdict(theory, FLAT)["why"] == "needs 3 repetitions"
+    assert verdict(theory, FLAT)["why"] == "needs two repetitions"
 
 
 def test_paci_alone_is_not_compared(write_throughput):
