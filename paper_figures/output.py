@@ -71,13 +71,13 @@ def on_screen(table: pd.DataFrame, width: int = 22) -> str:
 
 def readable(table: pd.DataFrame) -> pd.DataFrame:
     """Cells as text: four digits at most, "–" for what is undefined, and a column named `x ±`
-    (the spread of column `x`) joined to its numbers."""
+    (the spread of column `x`) joined to its numbers, where there is one."""
     shown = table.map(_text).astype(object)
     for spread in [name for name in shown if name.endswith(" ±")]:
         shown[spread] = table[spread].map(lambda cell: _text(cell, digits=2))
         value = spread.removesuffix(" ±")
-        defined = table[value].map(lambda cell: isinstance(cell, float) and pd.notna(cell))
-        shown[value] = shown[value].where(~defined, shown[value] + " ± " + shown[spread])
+        spreads = table[[value, spread]].notna().all(axis=1)
+        shown[value] = shown[value].where(~spreads, shown[value] + " ± " + shown[spread])
         shown = shown.drop(columns=spread)
     return shown
 

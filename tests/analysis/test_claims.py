@@ -26,6 +26,17 @@ def test_every_row_is_a_claim_of_the_paper_or_says_that_it_is_ours(table):
     assert set(table["claim"][~ours]) <= set(published("claims")["claim"])
 
 
+def test_without_a_run_the_extrapolation_is_judged_all_the_same(write_run):
+    write_run("dead", state="failed")
+    verdicts = all_claims(read_runs(write_run.root), published).groupby("question")["verdict"]
+    assert {question: set(of) for question, of in verdicts} == {
+        "q1": {UNTESTED},
+        "q2": {UNTESTED},
+        "q3": {UNTESTED},
+        "extrapolation": {HOLDS},
+    }
+
+
 def test_a_claim_without_runs_is_listed_as_not_tested(table):
     q2 = table[table["question"] == "q2"]
     assert set(q2["verdict"]) == {UNTESTED}

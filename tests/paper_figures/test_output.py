@@ -5,10 +5,12 @@ from paper_figures.output import readable, save_table
 from paper_figures.published import published
 
 TABLE = pd.DataFrame({"Δmax": [2, 1], "loss": [2.79, None], "loss ±": [0.00167, None]})
+WITHOUT_SPREAD = pd.DataFrame({"speed-up": [1.69, "not reached"], "speed-up ±": [None, None]})
 
 
 def test_a_spread_joins_its_value_and_undefined_is_a_dash():
     assert readable(TABLE).to_dict("list") == {"Δmax": ["2", "1"], "loss": ["2.79 ± 0.0017", "–"]}
+    assert readable(WITHOUT_SPREAD).to_dict("list") == {"speed-up": ["1.69", "not reached"]}
 
 
 def test_a_table_is_csv_markdown_and_booktabs(tmp_path):
