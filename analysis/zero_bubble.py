@@ -15,6 +15,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from paci import Cost, simulate
+from paci.actions import FORWARD
 from paci.schedules import Schedule, build
 from paci.theory import bubble_efficiency
 
@@ -73,12 +74,12 @@ class Setting(NamedTuple):
 
 @cache
 def window(setting: Setting, schedule: str) -> float:
-    """Microseconds from one update to the next, where windows follow one another."""
+    """Microseconds from one update of the first stage to the next, where windows follow one
+    another."""
     rule, cost = setting.rule(schedule)
-    one, two = (
-        simulate(rule, rule.stages, k * setting.microbatches, cost=cost).makespan for k in (1, 2)
-    )
-    return two - one
+    run = simulate(rule, rule.stages, 2 * setting.microbatches, cost=cost)
+    backwards = sorted(it.end for it in run.actions if it.stage == 0 and it.kind != FORWARD)
+    return backwards[-1] - backwards[len(backwards) // 2 - 1]
 
 
 def bubble_rate(setting: Setting, schedule: str) -> float:
