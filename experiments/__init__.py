@@ -1,1 +1,24 @@
-"""One run (`train`), many runs (`sweep`), and what they need: configuration, data, models."""
+"""From a configuration of conf/ to a run folder. Every command is `python -m experiments.NAME`.
+
+    prepare       tokenise a text, once                  train        one run
+    sweep         the runs of an experiment              status       what has become of them
+    methods       the field's methods, simulated         extrapolate  simulations beyond the paper
+    timeline      where the time of a run went           replay       a run again, bit by bit
+    hours         expected GPU-hours of an experiment
+
+What they are made of, in the order in which a run meets it:
+
+    cli config           what a user says: command lines, configurations, mistakes
+    axes grid points     the points of a grid: of runs, of simulations
+    dispatch slurm/      where runs happen: on this machine, on a cluster
+    run runfolder        one run, and the folder that is all the analysis will know of it
+    rank                 whether this process is one of several that somebody else started
+    data/ models/        text in micro-batches, models in stages
+    kept cut costs       what a folder of runs shares: the cut into stages, measured times
+    stages optimizer     what a stage computes, and how it learns
+    pipelines            the pipeline of a run, on one of the executors of `paci`
+    training throughput  the two tasks of a run: how well it trains, or how fast
+    stage_lines          what both write of every stage
+    progress summary     what a terminal shows
+    environment          on what machine, with what code
+"""

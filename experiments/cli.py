@@ -1,4 +1,5 @@
-"""What every command does with a user's mistake: one sentence and exit status 2, no traceback."""
+"""What all commands have in common: arguments and --help, one sentence and exit status 2 (and no
+traceback) for a user's mistake, an orderly end for Ctrl-C."""
 
 import signal
 import sys

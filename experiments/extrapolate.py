@@ -16,11 +16,11 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 from omegaconf import DictConfig, OmegaConf
-from tqdm import tqdm
 
 from experiments.cli import arguments, interruptible, user_errors
 from experiments.config import CONF, select
 from experiments.points import BACKWARD_TIME, FORWARD_TIME, Point, points
+from experiments.progress import Progress
 from paci import Simulation, theory
 from paci.actions import BACKWARD, WEIGHT_GRADIENT
 from paci.checks import not_negative, positive
@@ -88,7 +88,7 @@ def extrapolate(todo: Sequence[Point], file: Path, processes: int) -> None:
     """Simulate the points, the longest first, and append a line as each ends."""
     todo = sorted(todo, key=lambda point: -point.actions)
     total = sum(point.actions for point in todo)
-    bar = tqdm(total=total, unit="action", unit_scale=True, disable=None)
+    bar = Progress(desc="simulations", total=total, unit="action", unit_scale=True)
     with ProcessPoolExecutor(processes, initializer=_leave_signals_to_the_parent) as pool, bar:
         ends = {pool.submit(simulated, point): point for point in todo}
         try:

@@ -10,6 +10,7 @@ If no rate is given, it is the paper's own: what it takes to train GPT-2 Medium 
 """
 
 import argparse
+import math
 from collections import Counter
 
 from omegaconf import DictConfig
@@ -42,7 +43,7 @@ def main() -> None:
     for config in configs:
         hours = run_hours(config, rate)
         rows[method(config), config.batch, ranks(config), f"{hours:.3g}"] += hours * ranks(config)
-    seeds = len(set(config.seed for config in configs))
+    seeds = len({config.seed for config in configs})
     table = [(*row, f"{gpu_hours:,.0f}") for row, gpu_hours in rows.items()]
     headers = ["method", "batch", "GPUs", "hours a run", f"GPU-hours, {seeds} seeds"]
     print(tabulate(table, headers, disable_numparse=True))
@@ -70,7 +71,7 @@ def utilisation(config: DictConfig) -> float:
     """Of the ranks, in a run of many windows."""
     chosen, a = config.method, config.method.accumulation
     options = dict(chosen.options)
-    microbatches = -(-512 // a) * a
+    microbatches = math.ceil(512 / a) * a
     return simulate(
         chosen.schedule, config.stages, microbatches, a, chosen.slack, **options
     ).utilization
@@ -83,6 +84,7 @@ def paper_rate() -> float:
 
 
 def method(config: DictConfig) -> str:
+    """As a row of the table calls it."""
     weights = "" if config.method.weights == "live" else f" {config.method.weights}"
     return f"{config.method.name} a={config.method.accumulation}{weights}"
 

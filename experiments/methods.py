@@ -18,8 +18,8 @@ from tabulate import tabulate
 
 from experiments.cli import overrides, user_errors
 from experiments.config import CONF, compose, cost_of, is_measured, schedule_of
-from paci.measured import Measured, measure, shared_out, stages_per_rank
 from paci.schedules import SCHEDULES
+from paci.traits import Traits, shared_out, stages_per_rank, traits_of
 
 PUBLISHED = Path(__file__).resolve().parents[1] / "paper_figures" / "reference" / "methods.csv"
 ANY_MODEL = ["model.layers=10000", "evaluations=1", "tokens=1_000_000_000"]  # none is trained
@@ -27,7 +27,7 @@ ANY_MODEL = ["model.layers=10000", "evaluations=1", "tokens=1_000_000_000"]  # n
 
 def main() -> None:
     with user_errors():
-        rows, refused = compare(overrides(f"{__doc__}\n{getdoc(Measured)}"))
+        rows, refused = compare(overrides(f"{__doc__}\n{getdoc(Traits)}"))
     print(tabulate(table(rows), headers="keys", disable_numparse=True))
     if refused:
         print("\nNot in the table:", *(f"{n}: {why}" for n, why in refused.items()), sep="\n  ")
@@ -36,12 +36,12 @@ def main() -> None:
 
 
 class Row(NamedTuple):
-    """One method, and what was measured of it."""
+    """One method, and what it is like in simulation."""
 
     name: str
     accumulation: int  # micro-batches of an update
     flushes: bool
-    measured: Measured
+    traits: Traits
 
 
 def compare(overrides: list[str]) -> tuple[list[Row], dict[str, str]]:
@@ -84,8 +84,8 @@ def configure(name: str, base: DictConfig, overrides: list[str]) -> DictConfig:
 def row(config: DictConfig) -> Row:
     method, rule = config.method, schedule_of(config)
     cost = shared_out(cost_of(config), rule.stages // len(rule.placement))
-    measured = measure(rule, method.weights, cost, config.seed)
-    return Row(method.name, rule.accumulation, rule.flushes, measured)
+    traits = traits_of(rule, method.weights, cost, config.seed)
+    return Row(method.name, rule.accumulation, rule.flushes, traits)
 
 
 def published() -> dict[str, dict[str, str]]:
@@ -98,7 +98,7 @@ def table(rows: list[Row]) -> list[dict[str, str]]:
     """Cells as text, in brackets what the papers state."""
 
     def cells(row: Row) -> dict[str, str]:
-        it, theirs = row.measured, stated[row.name]
+        it, theirs = row.traits, stated[row.name]
         return {
             "method": row.name,
             "a or m": str(row.accumulation),

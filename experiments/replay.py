@@ -15,9 +15,9 @@ from pathlib import Path
 import torch
 from omegaconf import OmegaConf
 from safetensors.torch import load_file
-from tqdm import tqdm
 
 from experiments.pipelines import build_pipeline
+from experiments.progress import Progress
 from experiments.run import Run
 from paci import LocalPipeline, Recorded, read_orders
 
@@ -57,7 +57,8 @@ def recorded_run(folder: Path) -> Run:
 def replay(run: Run, pipeline: LocalPipeline, recorded: Path) -> None:
     """Train `pipeline` as the orders below `recorded` say, one file a segment."""
     a, done = run.config.method.accumulation, 0
-    for file in tqdm(sorted((recorded / "orders").glob("*.csv")), unit="segment", disable=None):
+    files = sorted((recorded / "orders").glob("*.csv"))
+    for file in Progress(iterable=files, desc="replay", unit="segment"):
         orders, end = read_orders(file.read_text()), int(file.stem)
         pipeline.schedule = Recorded(orders, a)
         pipeline.train(run.batches(pipeline.microbatch, (end - done) * a))

@@ -11,9 +11,17 @@
     checkpoints/       to go on from
     orders/            what each rank did, a file a segment: what `experiments.replay` replays
     timeline.parquet/  and when, a file a segment; with timeline=true
+    trace.json         the same for a trace viewer, once `experiments.timeline` was asked for it
     model/             the trained model, for transformers' `from_pretrained`
+    .lock              held while a process is at the run
 
-Whole files are replaced atomically; lines are appended whole.
+Whole files are replaced atomically; lines are appended whole. Beside the folders of runs lies what
+they share, and the analysis reads none of it:
+
+    cut.json           the cuts of models into stages that were measured
+    costs.json         the costs that were measured
+    .jobs/             logs of processes and of SLURM's jobs, and which job is whose
+    .code/             the code as it was when runs were submitted
 """
 
 import json

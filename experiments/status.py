@@ -22,6 +22,7 @@ from experiments.slurm import jobs
 from experiments.slurm.log import last_words
 
 WATCH = 10.0  # seconds between two looks: squeue is everybody's
+ALIVE = ("pending", "starting", "running")
 
 
 class Row(NamedTuple):
@@ -68,9 +69,6 @@ def cancel(runs: Path) -> None:
     print(f"{len(queued)} jobs cancelled; what was computed is kept")
 
 
-ALIVE = ("pending", "starting", "running")
-
-
 def look(runs: Path) -> list[Row]:
     """A row for every run folder below `runs`. Raises ValueError if SLURM does not answer."""
     rows = []
@@ -83,6 +81,7 @@ def look(runs: Path) -> list[Row]:
 
 
 def table(rows: list[Row]) -> str:
+    """How many runs are in which state, and a line a run; columns that say nothing are left out."""
     counts = Counter(row.state for row in rows)
     head = f"{len(rows)} runs: {', '.join(f'{n} {state}' for state, n in counts.most_common())}"
     used = [i for i in range(len(Row._fields)) if any(row[i] for row in rows)]

@@ -1,4 +1,4 @@
-"""What became of a run, in a line."""
+"""A run in a line: its name, and what became of it."""
 
 from pathlib import Path
 from statistics import mean
@@ -7,9 +7,14 @@ from experiments.runfolder import RunFolder
 
 
 def summary(folder: RunFolder, status: dict, log: Path | None = None) -> str:
-    """Its name and what became of it."""
+    """What became of the run; if that is not all good, where its log is."""
     known = log is None or status.get("state") == "completed"
-    return f"{folder.path.name:<28} {end(folder, status)}" + ("" if known else f"  (log: {log})")
+    return line(folder, end(folder, status) + ("" if known else f"  (log: {log})"))
+
+
+def line(folder: RunFolder, text: str) -> str:
+    """The name of a run and a `text` about it, aligned with those of others."""
+    return f"{folder.path.name:<28} {text}"
 
 
 def end(folder: RunFolder, status: dict) -> str:

@@ -26,7 +26,7 @@ from experiments.grid import grid
 from experiments.progress import Progress
 from experiments.runfolder import InUse, RunFolder
 from experiments.slurm import submission
-from experiments.summary import summary
+from experiments.summary import line, summary
 
 
 def main() -> None:
@@ -73,13 +73,13 @@ def submit(folders: list[RunFolder]) -> None:
 def preview(folders: list[RunFolder]) -> None:
     for folder in folders:
         state = folder.status().get("state", "not started")
-        print(f"{folder.path.name:<28} {state}{'' if folder.finished else ': would be run'}")
+        print(line(folder, state if folder.finished else f"{state}: would be run"))
 
 
 def corpora(folders: list[RunFolder]) -> list[DictConfig]:
     """The data configurations of the runs, each once."""
-    data = (folder.config.data for folder in folders)
-    return list({OmegaConf.to_yaml(corpus): corpus for corpus in data}.values())
+    all_of_them = (folder.config.data for folder in folders)
+    return list({OmegaConf.to_yaml(corpus): corpus for corpus in all_of_them}.values())
 
 
 def sweep(folders: list[RunFolder]) -> None:
@@ -143,14 +143,14 @@ def run(config: dict) -> dict:
     from experiments.train import train
 
     try:
-        run = Run(DictConfig(config))
+        described = Run(DictConfig(config))
     except ValueError as error:
         print(f"error: {error}", file=sys.stderr)
         return {"state": "failed", "why": str(error)}
     try:
         if started_by():
-            join(run.config)
-        status = train(run)
+            join(described.config)
+        status = train(described)
     except InUse as error:
         print(f"error: {error}", file=sys.stderr)
         return {"state": "in use", "why": str(error)}

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from experiments import models
-from experiments.books import stage_lines
 from experiments.cut import cut_for
 from experiments.pipelines import build_pipeline, clock_of
 from experiments.progress import Progress
 from experiments.run import Run
 from experiments.runfolder import replace
+from experiments.stage_lines import stage_lines
 from paci import write_orders
 from paci.segment import Segment, Update
 

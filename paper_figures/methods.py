@@ -7,8 +7,8 @@ import pandas as pd
 import yaml
 
 from paci import Cost
-from paci.measured import measure, shared_out, stages_per_rank
 from paci.schedules import SCHEDULES, Schedule, build
+from paci.traits import shared_out, stages_per_rank, traits_of
 from paper_figures.command import main
 from paper_figures.published import published
 
@@ -27,7 +27,7 @@ def table() -> pd.DataFrame:
         method = configured(stated.method)
         rule = rule_of(method)
         cost = shared_out(COST, rule.stages // len(rule.placement))
-        it = measure(rule, method["weights"], cost)
+        it = traits_of(rule, method["weights"], cost)
         rows.append(
             {
                 "method": stated.method,

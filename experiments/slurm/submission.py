@@ -12,6 +12,7 @@ from pathlib import Path
 from experiments.runfolder import RunFolder
 from experiments.slurm import jobs, snapshot
 from experiments.slurm.array import Shape, script, submit
+from experiments.summary import line
 
 
 def submit_missing(folders: Iterable[RunFolder], run: Callable[[dict], dict]) -> int:
@@ -25,7 +26,7 @@ def submit_missing(folders: Iterable[RunFolder], run: Callable[[dict], dict]) ->
         with jobs.submitting(runs):
             missing, others = _missing(runs, group)
             for folder, why in others:
-                print(f"{folder.path.name:<28} {why}")
+                print(line(folder, why))
             if missing:
                 code = snapshot.take(runs)
             for shape, some in _by_shape(missing).items():
@@ -41,7 +42,7 @@ def submit_missing(folders: Iterable[RunFolder], run: Callable[[dict], dict]) ->
                 for folder, job in zip(some, submitted, strict=True):
                     folder.plan()
                     code.describe(folder.path)
-                    print(f"{folder.path.name:<28} submitted as job {job.job_id}")
+                    print(line(folder, f"submitted as job {job.job_id}"))
             count += len(missing)
     return count
 
@@ -51,13 +52,13 @@ def preview(folders: Iterable[RunFolder]) -> None:
     for runs, group in _by_runs(folders).items():
         missing, others = _missing(runs, group)
         for folder, why in others:
-            print(f"{folder.path.name:<28} {why}")
+            print(line(folder, why))
         code = snapshot.look(runs)
         for shape, some in _by_shape(missing).items():
             cluster = some[0].config.cluster
             print(f"\n{script(len(some), cluster, shape, jobs.folder_of(runs), code.path)}")
             for number, folder in enumerate(some):
-                print(f"{folder.path.name:<28} would be job {number} of that array")
+                print(line(folder, f"would be job {number} of that array"))
 
 
 def _missing(

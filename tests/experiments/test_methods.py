@@ -36,7 +36,7 @@ def made():
 
 @pytest.fixture(scope="module")
 def rows(made):
-    return {row.name: row.measured for row in made}
+    return {row.name: row.traits for row in made}
 
 
 def test_every_method_is_there_and_has_a_source(rows):
@@ -62,7 +62,7 @@ def test_the_bubble_is_that_of_the_configured_times():
     """(N-1)(F + B) of m (F + B), and ZB-H1's (N-1)(F + B - 2W) where B is the whole backward."""
     costs = ["executor.cost.forward=2", "executor.cost.backward=3", "executor.cost.weight=1"]
     rows, _ = compare(["stages=4", "batch=8", *costs])
-    bubble = {row.name: row.measured.bubble for row in rows}
+    bubble = {row.name: row.traits.bubble for row in rows}
     assert bubble["1f1b-flush"] == pytest.approx(3 / 8)
     assert bubble["zb-h1"] == pytest.approx(3 * (2 + 3 - 2) / (8 * 5))
 
@@ -97,7 +97,7 @@ def test_what_does_not_fit_is_named_and_the_rest_is_shown(rows):
     assert "accumulation must be at least 8, not 4" in refused["dualpipev"]
     assert len(made) == len(rows) - 1
     made, refused = compare(["stages=4", "batch=8", "method.slack=2"])
-    assert {row.name: row for row in made}["paci"].measured.drift == -(-(4 - 1 + 2) // 4)
+    assert {row.name: row for row in made}["paci"].traits.drift == -(-(4 - 1 + 2) // 4)
     assert "1f1b-flush has no option 'slack'" in refused["1f1b-flush"]
 
 

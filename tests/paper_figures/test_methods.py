@@ -14,12 +14,12 @@ def test_the_table_is_that_of_the_command():
     for row in rows:
         line = made.loc[row.name]
         assert line["a or m"] == row.accumulation
-        assert line["bubble"] == pytest.approx(row.measured.bubble)
-        assert line["activations"] == row.measured.activations
+        assert line["bubble"] == pytest.approx(row.traits.bubble)
+        assert line["activations"] == row.traits.activations
         assert (line["drift"], line["staleness"], line["copies"]) == (
-            row.measured.drift,
-            row.measured.staleness,
-            row.measured.copies,
+            row.traits.drift,
+            row.traits.staleness,
+            row.traits.copies,
         )
     assert made.loc["paci", "drift (stated)"] == "⌈(N-1)/a⌉"
     assert "- zb-h1, zb-1p, zb-h2, zb-2p, zbv: Qi et al." in methods.note(made)

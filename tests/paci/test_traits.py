@@ -3,8 +3,8 @@
 import pytest
 
 from paci import Cost, simulate, theory
-from paci.measured import books, shared_out
 from paci.schedules import build
+from paci.traits import books, shared_out
 from tests.paci import toys
 
 

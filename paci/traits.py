@@ -1,4 +1,4 @@
-"""What a method is like, measured on the simulated timeline of its schedule."""
+"""What a method is like: bubble, drift, copies, ... on the simulated timeline of its schedule."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ MICROBATCHES = 64  # simulated, for each rank
 
 
 @dataclass(frozen=True)
-class Measured:
+class Traits:
     """
     bubble       idle time of the busiest rank over its work, where windows follow one another
     utilization  its busy time over all time, from an empty pipeline to a drained one
@@ -37,7 +37,7 @@ class Measured:
     activations: float
 
 
-def measure(rule: Schedule, weights: str, cost: Cost, seed: int = 0) -> Measured:
+def traits_of(rule: Schedule, weights: str, cost: Cost, seed: int = 0) -> Traits:
     """Of a schedule at its own number of ranks, with a policy of weights and times per stage."""
     a, ranks = rule.accumulation, len(rule.placement)
     half = -(-MICROBATCHES * ranks // (2 * a)) * a
@@ -48,7 +48,7 @@ def measure(rule: Schedule, weights: str, cost: Cost, seed: int = 0) -> Measured
     drift, staleness, copies = books(run.actions, rule, weights)
     if weights not in ("live", *VERSIONED):  # not versions, but buffers of the same size
         copies = theory.parameter_units(weights, rule.stages, 0, a, slack) - 1
-    return Measured(
+    return Traits(
         bubble=(run.makespan - first.makespan) / work - 1,
         utilization=run.utilization,
         drift=drift,

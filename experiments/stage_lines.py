@@ -1,4 +1,4 @@
-"""What the books of the stages say of a segment: the lines of stages.jsonl."""
+"""The lines of stages.jsonl: what the books of the stages say of a segment."""
 
 from collections import Counter
 from dataclasses import asdict
