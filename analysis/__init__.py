@@ -1,7 +1,8 @@
 """Run folders in; data frames, statistics and verdicts out."""
 
 from analysis.cells import CannotAnswer, Cell, by_setting, cells
-from analysis.runs import Frames, NoRuns, read_runs
+from analysis.frames import Frames
+from analysis.runs import NoRuns, read_runs
 from analysis.variants import Variant
 
 __all__ = [

@@ -7,7 +7,7 @@ from itertools import groupby
 
 import pandas as pd
 
-from analysis.runs import Frames
+from analysis.frames import Frames
 from analysis.variants import Variant
 
 

@@ -13,8 +13,10 @@ from pathlib import Path
 import pandas as pd
 from tabulate import tabulate
 
+from analysis.frames import Frames
 from analysis.made import BROKEN, MADE, REFUSED, Item, read_made
-from analysis.runs import Frames, NoRuns, is_result, read_runs
+from analysis.runs import NoRuns, read_runs
+from analysis.states import is_result
 
 STATES = (
     "completed",

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from analysis.cells import CannotAnswer
-from analysis.runs import Frames
+from analysis.frames import Frames
 
 PARAMETERS = [
     *("schedule", "stages", "accumulation", "slack"),

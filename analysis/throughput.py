@@ -7,7 +7,8 @@ import numpy as np
 import pandas as pd
 
 from analysis.cells import CannotAnswer
-from analysis.runs import THROUGHPUT, Frames
+from analysis.frames import Frames
+from analysis.states import THROUGHPUT
 from analysis.statistics import mean_and_interval
 from analysis.variants import Variant
 from paci.theory import bubble_efficiency

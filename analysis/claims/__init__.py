@@ -10,7 +10,7 @@ from analysis.claims.q1 import q1_claims
 from analysis.claims.q2 import q2_claims
 from analysis.claims.q3 import q3_claims
 from analysis.claims.rows import COLUMNS, NOT_THE_PAPERS, untested
-from analysis.runs import Frames
+from analysis.frames import Frames
 
 __all__ = ["COLUMNS", "NOT_THE_PAPERS", "all_claims"]
 

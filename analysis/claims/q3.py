@@ -6,7 +6,7 @@ from math import hypot, isnan, nan
 import pandas as pd
 
 from analysis.claims.rows import COLUMNS, row
-from analysis.runs import Frames
+from analysis.frames import Frames
 from analysis.throughput import is_paci, memory, theory_check, throughput
 from analysis.verdicts import FAILS, HOLDS, UNDECIDED, UNTESTED, Verdict
 

@@ -1,0 +1,53 @@
+"""What of a run's configuration says what it is a run of."""
+
+import json
+from pathlib import Path
+
+import yaml
+
+from analysis.logs import Unreadable
+from analysis.variants import Variant
+
+RECIPE = ("model", "data", "optimizer", "tokens", "stages")
+"""What runs must share, besides their method, before their losses may be compared."""
+
+NO_EXPERIMENT = "none"
+"""The experiment of a run of its own."""
+
+
+def read_config(path: Path) -> dict:
+    """Columns of `Frames.runs`, from a config.yaml: experiment, scale, task, executor, batch, seed,
+    variant and recipe. Raises Unreadable."""
+    try:
+        config = yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
+    except FileNotFoundError:
+        raise Unreadable("config.yaml is missing") from None
+    except (OSError, UnicodeDecodeError, yaml.YAMLError):
+        raise Unreadable("config.yaml is not readable YAML") from None
+    try:
+        method = config["method"]
+        variant = Variant(
+            method=str(method["name"]),
+            schedule=str(method["schedule"]),
+            accumulation=int(method["accumulation"]),
+            slack=int(method.get("slack") or 0),
+            weights=str(method.get("weights") or "live"),
+            stages=int(config["stages"]),
+        )
+        row = {
+            "experiment": str(config["experiment"] or NO_EXPERIMENT),
+            "scale": str(config["scale"]),
+            "task": str(config.get("task") or "training"),
+            "executor": str((config.get("executor") or {}).get("name")),
+            "batch": int(config["batch"]),
+            "seed": int(config["seed"]),
+        }
+    except KeyError as error:
+        raise Unreadable(f"config.yaml has no {error.args[0]}") from None
+    except (AttributeError, TypeError, ValueError) as error:
+        raise Unreadable(f"config.yaml has a value of the wrong kind ({error})") from None
+    if variant.accumulation < 1 or variant.stages < 1:
+        raise Unreadable("config.yaml has fewer than one stage or micro-batch per update")
+    recipe = {key: config.get(key) for key in RECIPE}
+    recipe["precision"] = (config.get("executor") or {}).get("precision")
+    return row | {"variant": variant, "recipe": json.dumps(recipe, sort_keys=True, default=str)}

@@ -1,0 +1,46 @@
+"""What a set of run folders says, as data frames."""
+
+from dataclasses import dataclass, replace
+
+import pandas as pd
+
+from analysis.states import is_result
+
+
+@dataclass(frozen=True)
+class Frames:
+    """Everything that a set of run folders says.
+
+    `runs` has one row per folder, readable or not, indexed by its path below the root; a folder
+    that cannot be used has a `state` that `is_result` does not accept. The other frames are
+    indexed by run and hold every update (loss in nats per token), evaluation, stage and segment
+    (drift as a histogram {versions: micro-batches}), sampled weight movement (relative to the
+    weights' norm) and, of runs whose task is throughput, repetition. `simulations` has a row per
+    line of every `simulations.jsonl`, with whatever columns these have; it stands for no run.
+    `notes` are sentences, each of which names a run.
+    """
+
+    runs: pd.DataFrame
+    updates: pd.DataFrame
+    evaluations: pd.DataFrame
+    stages: pd.DataFrame
+    movement: pd.DataFrame
+    throughput: pd.DataFrame
+    simulations: pd.DataFrame
+    notes: tuple[str, ...] = ()
+
+    def of(self, *experiments: str) -> "Frames":
+        """The same frames with only these experiments' runs, and those whose own is unknown."""
+        mine = self.runs["experiment"].isin(experiments) | self.runs["experiment"].isna()
+        return replace(self, runs=self.runs[mine])
+
+    @property
+    def used(self) -> pd.DataFrame:
+        """The rows of runs that are a result."""
+        return self.runs[is_result(self.runs)]
+
+    @property
+    def partial(self) -> str:
+        """ "11 of 12 runs" when some runs cannot be used, else an empty string."""
+        used, known = len(self.used), len(self.runs)
+        return "" if used == known else f"{used} of {known} runs"

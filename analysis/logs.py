@@ -1,0 +1,76 @@
+"""Lines of a run's logs as columns of numbers, or the reason why they cannot be evidence."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+UPDATE_COLUMNS = ["update", "tokens", "loss", "lr", "seconds"]
+EVALUATION_COLUMNS = ["update", "tokens", "validation_loss", "perplexity", "seconds"]
+STAGE_COLUMNS = [
+    "update",
+    "stage",
+    "drift",
+    "rank",
+    "peak_in_flight",
+    "parameter_bytes",
+    "gradient_bytes",
+    "optimizer_bytes",
+    "activation_bytes",
+    "version_bytes",
+    "allocated_bytes",
+    "busy_seconds",
+    "idle_seconds",
+]
+REPETITION_COLUMNS = ["repetition", "tokens", "seconds", "updates"]
+MOVEMENT_COLUMNS = ["stage", "update", "microbatch", "drift", "relative"]
+
+
+class Unreadable(Exception):
+    """A file of a run that cannot be evidence; the message says why."""
+
+
+def frame(rows: list[dict], columns: list[str], unique=("update",), histograms=()) -> pd.DataFrame:
+    """One column of numbers, or of histograms, per key. A repeated line replaces the earlier."""
+    unique = list(unique)
+    try:
+        made = pd.DataFrame(
+            {
+                name: [_histogram(row.get(name)) for row in rows]
+                if name in histograms
+                else np.array([row.get(name) for row in rows], dtype=float)
+                for name in columns
+            }
+        )
+        made[unique] = made[unique].astype(int)
+    except (AttributeError, TypeError, ValueError, OverflowError) as error:
+        raise Unreadable(f"a log has a value of the wrong kind ({error})") from None
+    return made.drop_duplicates(unique, keep="last").sort_values(unique, ignore_index=True)
+
+
+def _histogram(counts: dict | None) -> dict[int, int]:
+    return {int(value): int(count) for value, count in (counts or {}).items()}
+
+
+def one_clock(rows: list[dict], file: str) -> str | None:
+    """The clock of all lines, if they have one."""
+    clocks = sorted({str(row.get("clock")) for row in rows})
+    if len(clocks) > 1:
+        raise Unreadable(f"{file} mixes clocks ({', '.join(clocks)})")
+    return clocks[0] if clocks else None
+
+
+def holes(updates: np.ndarray) -> np.ndarray:
+    """Updates without a line before the last that has one, if every k-th update has one."""
+    if len(updates) < 2:
+        return updates[:0]
+    every = np.diff(updates).min()
+    return np.setdiff1d(np.arange(min(every, updates[0]), updates[-1], every), updates)
+
+
+def numbered(thing: str, which: Sequence[int]) -> str:
+    """ "line 3", "7 updates (2, 3, 4, 5, 6, …)"."""
+    if len(which) == 1:
+        return f"{thing} {which[0]}"
+    listed = ", ".join(map(str, which[:5])) + (", …" if len(which) > 5 else "")
+    return f"{len(which)} {thing}s ({listed})"

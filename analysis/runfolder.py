@@ -1,0 +1,185 @@
+"""One run folder, read: whatever state a crash, a resume or a hand has left it in."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from analysis.configs import read_config
+from analysis.jsonl import read_jsonl
+from analysis.logs import (
+    EVALUATION_COLUMNS,
+    MOVEMENT_COLUMNS,
+    REPETITION_COLUMNS,
+    STAGE_COLUMNS,
+    UPDATE_COLUMNS,
+    Unreadable,
+    frame,
+    holes,
+    numbered,
+    one_clock,
+)
+from analysis.states import THROUGHPUT, judge, judge_throughput
+
+STARTED = ("environment.json", "status.json", "metrics.jsonl")
+"""A run that has none of them is only planned."""
+
+RUN_COLUMNS = [
+    "experiment",
+    "scale",
+    "task",
+    "executor",
+    "clock",
+    "batch",
+    "variant",
+    "seed",
+    "state",
+    "why",
+    "recipe",
+    "costs",
+]
+
+
+@dataclass
+class Run:
+    """A row and the frames of `Frames`, for one run, and sentences that are to name it."""
+
+    row: dict
+    updates: pd.DataFrame
+    evaluations: pd.DataFrame
+    stages: pd.DataFrame
+    movement: pd.DataFrame
+    throughput: pd.DataFrame
+    notes: list[str]
+
+
+def unread() -> Run:
+    """A run of which nothing is known: every column, no line."""
+    return Run(
+        dict.fromkeys(RUN_COLUMNS),
+        frame([], UPDATE_COLUMNS),
+        frame([], EVALUATION_COLUMNS),
+        frame([], STAGE_COLUMNS),
+        frame([], MOVEMENT_COLUMNS),
+        frame([], REPETITION_COLUMNS, ["repetition"]),
+        [],
+    )
+
+
+def read_run(folder: Path) -> Run:
+    """Reads a folder. It raises nothing: what is wrong is in the row's `state` and `why`, and in a
+    sentence among `notes`."""
+    run = unread()
+    try:
+        run.row |= read_config(folder / "config.yaml")
+        run.row["costs"] = _read_costs(folder / "cost.json")
+        status = _read_status(folder / "status.json")
+        timed = run.row["task"] == THROUGHPUT
+        if timed:
+            _read_repetitions(folder / "throughput.jsonl", run)
+        else:
+            _read_metrics(folder / "metrics.jsonl", run)
+        _read_stages(folder / "stages.jsonl", run)
+    except Unreadable as error:
+        state, why = "unreadable", str(error)
+    else:
+        if not any((folder / file).exists() for file in STARTED):
+            state, why = "never started", None
+        elif timed:
+            state, why = judge_throughput(status, run.throughput)
+        else:
+            state, why = judge(status, run.updates)
+    run.row |= {"state": state, "why": why}
+    run.notes += _notes(run)
+    return run
+
+
+def _notes(run: Run) -> list[str]:
+    """What a reader of its numbers must know of a run's state."""
+    state, why = run.row["state"], run.row["why"]
+    if state == "unreadable":
+        return [f"not used: {why}."]
+    if state == "never started":
+        return ["not used: never started."]
+    if state == "diverged":
+        return [f"diverged, {why}."]
+    if state == "out-of-memory" and run.row["task"] == THROUGHPUT:
+        return [f"out of memory, {why}."]
+    if state != "completed":
+        return [f"not used: {state}, {why}."]
+    undefined = int(run.updates["loss"].isna().sum())
+    if undefined:
+        return [f"{undefined} of {len(run.updates)} training losses are not finite."]
+    return []
+
+
+def _read_costs(path: Path) -> str | None:
+    """The measured times that a simulated clock was set by, as JSON; None if it was not."""
+    try:
+        return json.dumps(json.loads(path.read_text(encoding="utf-8")), sort_keys=True)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError):
+        raise Unreadable("cost.json is not readable JSON") from None
+
+
+def _read_status(path: Path) -> dict:
+    try:
+        status = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {"state": "unfinished", "why": "status.json is missing"}
+    except (OSError, ValueError):
+        raise Unreadable("status.json is not readable JSON") from None
+    if not isinstance(status, dict) or "state" not in status:
+        raise Unreadable("status.json has no state")
+    if not isinstance(status.get("updates", 0), int):
+        raise Unreadable("status.json has a number of updates that is no number")
+    return status
+
+
+def _read_metrics(path: Path, run: Run) -> None:
+    rows = _rows(path, run)
+    run.updates = frame([row for row in rows if "loss" in row], UPDATE_COLUMNS)
+    run.evaluations = frame([row for row in rows if "validation_loss" in row], EVALUATION_COLUMNS)
+    # An infinite loss is as diverged as an undefined one.
+    run.updates["loss"] = run.updates["loss"].where(np.isfinite(run.updates["loss"]))
+    run.row["clock"] = one_clock(rows, path.name)
+    lacking = holes(run.updates["update"].to_numpy())
+    if len(lacking):
+        raise Unreadable(f"metrics.jsonl lacks the losses of {numbered('update', lacking)}")
+
+
+def _read_repetitions(path: Path, run: Run) -> None:
+    rows = _rows(path, run)
+    run.throughput = frame(rows, REPETITION_COLUMNS, ["repetition"])
+    run.row["clock"] = one_clock(rows, path.name)
+    if not (run.throughput[["tokens", "seconds"]] > 0).all(axis=None):
+        raise Unreadable("throughput.jsonl has a repetition without tokens or seconds")
+
+
+def _read_stages(path: Path, run: Run) -> None:
+    rows = _rows(path, run)
+    run.stages = frame(rows, STAGE_COLUMNS, ["update", "stage"], histograms=("drift",))
+    moves = [
+        {"stage": row.get("stage")} | move
+        for row in rows
+        for move in _list(row.get("movement"))
+        if isinstance(move, dict)
+    ]
+    run.movement = frame(moves, MOVEMENT_COLUMNS, ["stage", "update", "microbatch"])
+
+
+def _rows(path: Path, run: Run) -> list[dict]:
+    try:
+        rows, unreadable = read_jsonl(path)
+    except OSError as error:
+        raise Unreadable(f"{path.name} cannot be read ({error.strerror})") from None
+    if unreadable:
+        run.notes.append(f"{path.name} has unreadable lines: {numbered('line', unreadable)}.")
+    return rows
+
+
+def _list(value: object) -> list:
+    return value if isinstance(value, list) else []
