@@ -42,7 +42,7 @@ class Cell:
 
     @property
     def recipe(self) -> str:
-        """Model, data, optimizer, token budget, stages and precision of every seed, as JSON."""
+        """`configs.RECIPE`, precision and times of every seed, as JSON."""
         return self.frames.runs.loc[next(iter(self.runs)), "recipe"]
 
     @property
@@ -130,7 +130,7 @@ def cells(frames: Frames, experiment: str) -> list[Cell]:
             first, other = runs.drop_duplicates("recipe")["recipe"][:2].items()
             raise CannotAnswer(
                 f"{first[0]} and {other[0]} are both {variant.label} at batch {batch} but differ "
-                f"in {' and '.join(_unequal(first[1], other[1]))}; point at a folder with one of "
+                f"in {' and '.join(unequal(first[1], other[1]))}; point at a folder with one of "
                 "the two"
             )
         made.append(Cell(scale, clock, int(batch), variant, runs["seed"].to_dict(), mine))
@@ -144,9 +144,10 @@ def by_setting(made: list[Cell]) -> dict[tuple[str, str, int], list[Cell]]:
 
 def differences(one: Cell, other: Cell) -> list[str]:
     """What two cells differ in besides their method: "optimizer", "tokens", ..."""
-    return _unequal(one.recipe, other.recipe)
+    return unequal(one.recipe, other.recipe)
 
 
-def _unequal(one: str, other: str) -> list[str]:
+def unequal(one: str, other: str) -> list[str]:
+    """What two recipes differ in."""
     mine, theirs = json.loads(one), json.loads(other)
-    return [key for key in mine if mine[key] != theirs[key]]
+    return [key for key in mine if mine[key] != theirs.get(key)]

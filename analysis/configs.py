@@ -9,7 +9,11 @@ from analysis.logs import Unreadable
 from analysis.variants import Variant
 
 RECIPE = ("model", "data", "optimizer", "tokens", "stages")
-"""What runs must share, besides their method, before their losses may be compared."""
+"""What runs must share, besides their method, before their losses may be compared; precision too,
+and the times that a clock plays, if one does: they decide the order of actions."""
+
+REAL = "distributed"
+"""The executor that plays no times: its processes compute."""
 
 NO_EXPERIMENT = "none"
 """The experiment of a run of its own."""
@@ -33,6 +37,7 @@ def read_config(path: Path) -> dict:
             slack=int(method.get("slack") or 0),
             weights=str(method.get("weights") or "live"),
             stages=int(config["stages"]),
+            options=" ".join(f"{key}={value}" for key, value in _given(method.get("options"))),
         )
         row = {
             "experiment": str(config["experiment"] or NO_EXPERIMENT),
@@ -48,6 +53,12 @@ def read_config(path: Path) -> dict:
         raise Unreadable(f"config.yaml has a value of the wrong kind ({error})") from None
     if variant.accumulation < 1 or variant.stages < 1:
         raise Unreadable("config.yaml has fewer than one stage or micro-batch per update")
-    recipe = {key: config.get(key) for key in RECIPE}
-    recipe["precision"] = (config.get("executor") or {}).get("precision")
+    executor = config.get("executor") or {}
+    recipe = {key: config.get(key) for key in RECIPE} | {"precision": executor.get("precision")}
+    if row["executor"] != REAL:
+        recipe["times"] = [executor.get("cost"), executor.get("transfer")]
     return row | {"variant": variant, "recipe": json.dumps(recipe, sort_keys=True, default=str)}
+
+
+def _given(options: dict | None) -> list[tuple[str, object]]:
+    return sorted((key, value) for key, value in (options or {}).items() if value is not None)

@@ -1,12 +1,11 @@
 """How fast runs trained and what they held: tokens/s, their error, bubbles and bytes."""
 
-import json
 from math import nan
 
 import numpy as np
 import pandas as pd
 
-from analysis.cells import CannotAnswer
+from analysis.cells import CannotAnswer, unequal
 from analysis.frames import Frames
 from analysis.states import THROUGHPUT
 from analysis.statistics import mean_and_interval
@@ -20,6 +19,12 @@ of processes that compute."""
 
 CLOCKS = {"local": "simulated", "emulated": "emulated", "distributed": "wall"}
 """The clock of a run that ran out of memory before it logged one."""
+
+SHARED = {
+    ("scale", "source"): ("model", "data", "precision"),
+    ("scale", "source", "clock", "stages"): ("times",),  # given for each stage of a rank
+}
+"""What runs must share of their recipe, if they are alike in these columns."""
 
 SETTING = ["scale", "source", "clock", "ranks", "microbatch"]
 """What two throughputs must share to be compared."""
@@ -46,8 +51,8 @@ def throughput(frames: Frames) -> pd.DataFrame:
     batch, state, runs, repetitions, rate (tokens/s), doubt (half of the 95 % interval of the mean
     over repetitions, over it; 0 on a simulated clock, NaN for one repetition on any other),
     balance (the ranks' busy time over that of the busiest: N if all are alike). A run out of
-    memory has no rate. Raises CannotAnswer if there is none, or if runs of one setting differ in
-    model, data or precision.
+    memory has no rate. Raises CannotAnswer if there is none, or if runs differ in what is
+    SHARED, or in the measured costs of micro-batches of one size.
     """
     runs = _runs(frames)
     rates = frames.throughput["tokens"] / frames.throughput["seconds"]
@@ -120,7 +125,7 @@ def theory_check(made: pd.DataFrame) -> pd.DataFrame:
 def memory(frames: Frames) -> pd.DataFrame:
     """Peak bytes of every rank of every method at every setting that computes: a row a rank.
 
-    Columns: those of SETTING, variant, m, rank, those of PARTS, total, allocated (by CUDA's
+    Columns: those of SETTING, variant, m, runs, rank, those of PARTS, total, allocated (by CUDA's
     allocator, else NaN). A rank's are the sums over its stages of the largest over segments and
     runs; where it has several stages, their peaks need not fall together, and the sum is a bound.
     Emulated runs hold nothing and have no row.
@@ -138,10 +143,11 @@ def memory(frames: Frames) -> pd.DataFrame:
         sums.columns = list(PARTS)
         sums["total"] = sums.sum(axis=1, skipna=False)
         sums["allocated"] = by_stage["allocated_bytes"].groupby("rank").max()
-        place = dict(zip([*SETTING, "variant"], key, strict=True)) | {"m": key[-1].accumulation}
+        place = dict(zip([*SETTING, "variant"], key, strict=True))
+        place |= {"m": key[-1].accumulation, "runs": len(group)}
         rows += [place | {"rank": int(rank)} | row for rank, row in sums.to_dict("index").items()]
     return pd.DataFrame(
-        rows, columns=[*SETTING, "variant", "m", "rank", *PARTS, "total", "allocated"]
+        rows, columns=[*SETTING, "variant", "m", "runs", "rank", *PARTS, "total", "allocated"]
     )
 
 
@@ -151,31 +157,37 @@ def _runs(frames: Frames) -> pd.DataFrame:
     runs = used[used["task"].eq(THROUGHPUT) & used["executor"].isin(list(SOURCES))]
     if runs.empty:
         raise CannotAnswer("no throughput run of q3 is completed")
-    _refuse_mixed(runs)
     ranks = frames.stages.groupby(level="run")["rank"].nunique().reindex(runs.index)
     stages = runs["variant"].map(lambda it: it.stages)
     counts = runs["variant"].map(lambda it: it.accumulation)
     clocks = runs["executor"].map(CLOCKS)
     clocks += np.where(runs["costs"].notna(), ", measured costs", "")
-    return runs.assign(
+    runs = runs.assign(
         source=runs["executor"].map(SOURCES),
         clock=runs["clock"].where(runs["clock"].notna(), clocks),
+        stages=stages,
         ranks=ranks.where(ranks > 0, stages).astype(int),
         microbatch=(runs["batch"] // counts).astype(int),
     )
+    _refuse_mixed(runs)
+    return runs
 
 
 def _refuse_mixed(runs: pd.DataFrame) -> None:
-    for (scale, executor), group in runs.groupby(["scale", "executor"]):
-        kinds: dict[str, str] = {}
-        for run, recipe in group["recipe"].items():
-            kept = {
-                k: v for k, v in json.loads(recipe).items() if k in ("model", "data", "precision")
-            }
-            kinds.setdefault(json.dumps(kept, sort_keys=True), run)
-        if len(kinds) > 1:
-            one, other = list(kinds.values())[:2]
+    for keys, shared in SHARED.items():
+        for (scale, source, *_), group in runs.groupby(list(keys)):
+            first, known = next(group["recipe"].items())
+            for run, recipe in group["recipe"].items():
+                if differing := [name for name in unequal(known, recipe) if name in shared]:
+                    raise CannotAnswer(
+                        f"{first} and {run}, {source} at {scale} scale, differ in "
+                        f"{' and '.join(differing)}; point at a folder with one of the two"
+                    )
+    measured = runs.dropna(subset="costs")
+    for _, group in measured.groupby(["scale", "source", "stages", "microbatch"]):
+        if group["costs"].nunique() > 1:
+            one, other = group.drop_duplicates("costs").index[:2]
             raise CannotAnswer(
-                f"{one} and {other}, {SOURCES[executor]} at {scale} scale, differ in model, data "
-                "or precision; point at a folder with one of the two"
+                f"{one} and {other} have different measured costs of the same micro-batch size; "
+                "point at a folder with one of the two"
             )

@@ -21,6 +21,7 @@ class Variant:
     slack: int
     weights: str
     stages: int
+    options: str = ""  # the schedule's own, "stages_per_rank=2"
 
     @property
     def asynchronous(self) -> bool:
@@ -38,7 +39,8 @@ class Variant:
 
     @property
     def label(self) -> str:
-        """`1f1b-flush m=8`, `paci a=4`, `paci a=4 slack=7`, `paci a=4 stashed`, `async-1f1b`."""
+        """`1f1b-flush m=8`, `paci a=4`, `paci a=4 slack=7`, `paci a=4 stashed`, `async-1f1b`,
+        `interleaved-1f1b m=8 stages_per_rank=2`."""
         parts = [self.method]
         if not self.asynchronous:
             parts.append(f"m={self.accumulation}")
@@ -48,7 +50,7 @@ class Variant:
             parts.append(f"slack={self.slack}")
         if self.method == "paci" and self.weights != "live":
             parts.append(self.weights)
-        return " ".join(parts)
+        return " ".join([*parts, self.options]).rstrip()
 
     def drift_bound(self, stage: int) -> int:
         """Most versions between the weights that a micro-batch's forward and its backward see, at

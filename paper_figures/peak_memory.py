@@ -69,10 +69,10 @@ def draw(frames: Frames) -> Figure:
         handles=[Patch(color=COLOURS[part], label=part) for part in PARTS],
         loc="outside upper center", ncols=len(PARTS), columnspacing=1.0, handlelength=1.0,
     )  # fmt: skip
-    runs = sum(group["variant"].nunique() for group in settings)
+    runs = sum(group.drop_duplicates("variant")["runs"].sum() for group in settings)
     style.footnote(
         fig,
-        f"Peaks by the stages' own books, {runs} methods. Left: at each rank flush, then PACI. "
+        f"Peaks by the stages' own books, of {runs} runs. Left: at each rank flush, then PACI. "
         "Right: the fullest rank; of a rank with several stages the sum of theirs, a bound.",
         style.partial_note(frames.of(*EXPERIMENTS).partial),
     )
@@ -111,8 +111,7 @@ def _ranks(ax: Axes, held: pd.DataFrame) -> None:
     ax.set_xticks(range(int(held["ranks"].max())))
     ax.set_xlabel("rank")
     ax.set_ylabel(f"peak memory ({name})")
-    first = held.iloc[0]
-    ax.set_title(f"{first['source']}, {first['ranks']} ranks, micro-batch of {first['microbatch']}")
+    ax.set_title(style.throughput_title(held[SETTING].iloc[0]))
     ax.grid(axis="x", visible=False)
 
 

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from analysis import Cell, Frames, by_setting, cells
-from analysis.speedup import BEST, SpeedUp, speed_ups
+from analysis.speedup import BEST, speed_ups
 from analysis.thresholds import timed, times_to
 from paper_figures import style
 from paper_figures.command import main
@@ -28,8 +28,7 @@ def draw(frames: Frames) -> Figure:
             ax.plot(seconds, mean, **line)
             band = {"color": line["color"], "alpha": 0.15, "linewidth": 0}
             ax.fill_between(seconds, mean - std, mean + std, **band)
-        if found := _deepest(group):
-            _arrow(ax, found, unit)
+        _arrows(ax, group, unit)
         style.perplexity_axis(ax)
         ax.set_xlim(left=0)
         ax.set_title(style.setting_title(setting, [cell.seeds for cell in group]))
@@ -37,8 +36,9 @@ def draw(frames: Frames) -> Figure:
     style.legend(fig, [cell.variant for cell in made])
     style.footnote(
         fig,
-        "Mean and ± 1 std over seeds. Arrow: the best flush's time over PACI's at the lowest "
-        f"perplexity that PACI and every flush reach. {style.byte_note(made)}".rstrip(),
+        "Mean and ± 1 std over seeds. Arrows: from the best flush's time to PACI's at the lowest "
+        "perplexity that PACI and every flush reach, and the mean of the seeds' ratios.",
+        style.byte_note(made),
         style.sentence(left_out),
         style.partial_note(frames.of(EXPERIMENT).partial),
     )
@@ -59,33 +59,30 @@ def _curve(cell: Cell) -> pd.DataFrame:
     )
 
 
-def _deepest(group: list[Cell]) -> SpeedUp | None:
-    """Of the PACI variants, the one that has the lowest perplexity in common with the flushes."""
+def _arrows(ax: Axes, group: list[Cell], unit: float) -> None:
+    """Below the curves, one for each PACI variant in its colour, from the time of the best flush to
+    its own, with dotted lines that lead down from where they reach the perplexity."""
     found = [it for it in speed_ups(group, []) if it.against == BEST and not it.why]
-    return min(found, key=lambda it: it.perplexity, default=None)
-
-
-def _arrow(ax: Axes, it: SpeedUp, unit: float) -> None:
-    """Below the curves, from flush's time to PACI's, dotted lines leading down to it."""
     ax.set_yscale("log")
     low, high = ax.get_ylim()
-    height = (high / low) ** 0.1  # as a factor: the axis is logarithmic
-    ax.set_ylim(low / height**1.6, high)
-    paci, flush = (times_to(cell, it.perplexity).mean() / unit for cell in (it.paci, it.flush))
-    for time in (paci, flush):
-        ax.plot([time] * 2, [low / height**0.7, it.perplexity], ":", color=style.INK, linewidth=0.8)
-    arrow = {"arrowstyle": "-|>", "color": style.INK, "linewidth": 1, "shrinkA": 0, "shrinkB": 0}
-    place = low / height**0.7
-    ax.annotate("", (paci, place), (flush, place), arrowprops=arrow)
-    text = f"{it.mean_and_std[0]:.2f}× at {it.perplexity:.3g}"
-    ax.annotate(
-        text,
-        (max(paci, flush), place),
-        xytext=(4, 0),
-        textcoords="offset points",
-        va="center",
-        fontsize=7.5,
-    )
+    step = (high / low) ** 0.09  # as a factor: the axis is logarithmic
+    for row, it in enumerate(found, start=1):
+        place, colour = low / step**row, style.colour(it.paci.variant)
+        paci, flush = (times_to(cell, it.perplexity).mean() / unit for cell in (it.paci, it.flush))
+        for time in (paci, flush):
+            ax.plot([time] * 2, [place, it.perplexity], ":", color=colour, linewidth=0.8)
+        arrow = {"arrowstyle": "-|>", "color": colour, "linewidth": 1, "shrinkA": 0, "shrinkB": 0}
+        ax.annotate("", (paci, place), (flush, place), arrowprops=arrow)
+        ax.annotate(
+            f"{it.mean_and_std[0]:.2f}× at {it.perplexity:.3g}",
+            (max(paci, flush), place),
+            xytext=(4, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=7,
+            color=colour,
+        )
+    ax.set_ylim(low / step ** (len(found) + 1) if found else low, high)
 
 
 if __name__ == "__main__":

@@ -109,6 +109,12 @@ def setting_title(setting: tuple[str, str, int], seeds: list[int]) -> str:
     return f"batch {batch}, {scale} scale, {many} seed{'s' if high > 1 else ''}"
 
 
+def throughput_title(setting: tuple[str, str, str, int, int]) -> str:
+    """A panel's title: "real, laptop scale, 2 ranks, micro-batch of 4"."""
+    scale, source, _, ranks, microbatch = setting
+    return f"{source}, {scale} scale, {ranks} ranks, micro-batch of {microbatch}"
+
+
 def legend(fig: Figure, variants: list[Variant]) -> None:
     """One legend above all panels, flush first."""
     found = {(one.order, one.label): one for one in variants}

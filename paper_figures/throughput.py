@@ -82,7 +82,7 @@ def draw(frames: Frames) -> Figure:
 
 
 def _panel(ax: Axes, setting: tuple, group: pd.DataFrame) -> None:
-    _, source, clock, ranks, microbatch = setting
+    clock, ranks = setting[2:4]
     for name, is_it in (("flush", True), ("PACI", False)):
         mine = group[[it.is_flush == is_it for it in group["variant"]]]
         colour, marker = MARKS[name]
@@ -102,8 +102,9 @@ def _panel(ax: Axes, setting: tuple, group: pd.DataFrame) -> None:
     ax.xaxis.set_major_locator(FixedLocator(sorted(group["m"].unique())))
     ax.xaxis.set_minor_locator(NullLocator())
     ax.xaxis.set_major_formatter("{x:.0f}")
-    ax.set_ylim(bottom=0)
-    ax.set_title(f"{source}, {ranks} ranks, micro-batch of {microbatch}")
+    # An interval may be wider than all else there is to see: it then leaves the panel.
+    ax.set_ylim(0, min(ax.get_ylim()[1], 1.6 * group["rate"].max() / ranks))
+    ax.set_title(style.throughput_title(setting))
     ax.set_xlabel("micro-batches of an update")
     unit = "unit of cost" if clock == "simulated" else "s"
     ax.set_ylabel(f"tokens/{unit}/device\n{style.clock_name(clock)}")

@@ -103,14 +103,15 @@ def write_throughput(
     microbatch: int = 4,
     held: dict | None = None,
     busy: tuple[float, float] = (1.0, 1.0),
+    cost: dict | None = None,
     **config,
 ) -> Path:
     """A throughput run of repetitions of 4096 tokens that took these `seconds`, on two ranks of a
-    stage each, `busy` seconds; `held` replaces some of BYTES at stage 0, `config` is that of
-    `write_run`."""
+    stage each, `busy` seconds, at given times `cost`; `held` replaces some of BYTES at stage 0,
+    `config` is that of `write_run`."""
     accumulation = config.setdefault("accumulation", 4)
     given = {"experiment": "q3-real", "stages": 2, "batch": microbatch * accumulation}
-    given |= {"task": "throughput", "executor": {"name": executor}}
+    given |= {"task": "throughput", "executor": {"name": executor, "cost": cost}}
     folder = write_run(root, name, **given | config)
     (folder / "metrics.jsonl").unlink()
     repetitions = [

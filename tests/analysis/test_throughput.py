@@ -100,6 +100,22 @@ def test_different_models_are_never_compared(write_throughput):
         made(write_throughput)
 
 
+def test_different_times_are_never_compared(write_throughput):
+    emulated = {"executor": "emulated", "clock": "emulated", "experiment": "q3-emulated"}
+    write_throughput("a", **emulated)
+    write_throughput("b", method="paci", cost={"forward": 2.0}, **emulated)
+    with pytest.raises(CannotAnswer, match="a and b, emulated at laptop scale, differ in times"):
+        made(write_throughput)
+
+
+def test_two_measurements_of_one_size_are_not_compared(write_throughput):
+    simulated = {"executor": "local", "clock": "simulated, measured costs", "experiment": "q3"}
+    write_throughput("a", costs={"forward": [1.0]}, **simulated)
+    write_throughput("b", costs={"forward": [1.1]}, method="paci", **simulated)
+    with pytest.raises(CannotAnswer, match="a and b have different measured costs"):
+        made(write_throughput)
+
+
 EXACT = {4: 4 / 5, 8: 8 / 9}  # efficiency on two ranks
 
 

@@ -17,6 +17,7 @@ def variant(method="paci", schedule="paci", a=4, slack=0, weights="live", stages
         (variant("async-1f1b", "paci", 1), "async-1f1b"),
         (variant("async-1f1b", "async-1f1b", 1), "async-1f1b"),
         (variant("pipedream", "paci", 1, weights="stashed"), "pipedream"),
+        (Variant("zb-2p", "zb-2p", 8, 0, "live", 8, "limit=9"), "zb-2p m=8 limit=9"),
     ],
 )
 def test_labels(made, label):

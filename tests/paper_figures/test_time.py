@@ -60,7 +60,7 @@ def test_given_costs_are_refused(q2, module):
         module.draw(read_runs(q2))
 
 
-def test_the_arrow_is_at_the_lowest_perplexity_that_both_reach(q2):
+def test_an_arrow_is_at_the_lowest_perplexity_that_both_reach(q2):
     (ax,) = perplexity_vs_time.draw(read_runs(q2)).axes
     assert [text.get_text() for text in ax.texts if text.get_text()] == ["1.85× at 9"]
     assert [cell.variant.label for cell in cells(read_runs(q2), "q2")][-1] == "paci a=8"
