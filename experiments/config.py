@@ -59,23 +59,46 @@ def resolve(config: DictConfig) -> DictConfig:
 
 def check(config: DictConfig) -> None:
     """Raise ValueError, saying what was given and what is accepted, for impossible values."""
+    _check_each(config)
+    if config.cluster.name == "slurm":
+        _check_slurm(config.cluster)
+    _check_executor(config)
+    _check_sizes(config)
+    _check_method(config)
+
+
+def _check_each(config: DictConfig) -> None:
+    """Every value by itself."""
     for key, least in _WHOLE_NUMBERS.items():
         value = OmegaConf.select(config, key)
         if not is_whole(value, least):
             raise ValueError(f"{key} must be a whole number of at least {least}, not {value!r}")
-    for key in _POSITIVE:
+    for key, least in _OPTIONAL_WHOLE_NUMBERS.items():
         value = OmegaConf.select(config, key)
-        if not is_number(value) or value <= 0:
-            raise ValueError(f"{key} must be a number above 0, not {value!r}")
-    for key in _NOT_NEGATIVE:
+        if value is not None and not is_whole(value, least):
+            raise ValueError(
+                f"{key} must be null or a whole number of at least {least}, not {value!r}"
+            )
+    for key, (wanted, accepts) in _NUMBERS.items():
         value = OmegaConf.select(config, key)
-        if not is_number(value) or value < 0:
-            raise ValueError(f"{key} must be a number of at least 0, not {value!r}")
-    betas = config.optimizer.betas
+        if not is_number(value) or not accepts(value):
+            raise ValueError(f"{key} must be a number {wanted}, not {value!r}")
+    for key in _SWITCHES:
+        if not isinstance(config[key], bool):
+            raise ValueError(f"{key} must be true or false, not {config[key]!r}")
+    for key, accepted in _CHOICES.items():
+        value = OmegaConf.select(config, key)
+        if value not in accepted:
+            raise ValueError(f"{key} must be {' or '.join(accepted)}, not {value!r}")
+    for key in _LISTS:
+        value = config.get(key)
+        if not isinstance(value, ListConfig) or not value:
+            raise ValueError(f"{key} must be a list of whole numbers like [1,2], not {value!r}")
+
+    betas, residual = config.optimizer.betas, config.model.residual_initialisation
     ok = isinstance(betas, ListConfig) and len(betas) == 2
     if not ok or not all(is_number(beta) and 0 <= beta < 1 for beta in betas):
         raise ValueError(f"optimizer.betas must be two numbers from 0 to below 1, not {betas!r}")
-    residual = config.model.residual_initialisation
     if residual is not None and (not is_number(residual) or residual < 0):
         raise ValueError(
             "model.residual_initialisation must be null or a number of at least 0, "
@@ -83,42 +106,35 @@ def check(config: DictConfig) -> None:
         )
     if config.seed >= 2**63:
         raise ValueError(f"seed must be below 2^63, not {config.seed}")
-    if config.executor.threads > 4 * (os.cpu_count() or 1):
-        raise ValueError(
-            f"executor.threads must be at most four per core, not {config.executor.threads}"
-        )
-    for key in ("retry", "dry_run", "timeline"):
-        if not isinstance(config[key], bool):
-            raise ValueError(f"{key} must be true or false, not {config[key]!r}")
-    if config.cluster.name == "slurm":
-        _check_slurm(config.cluster)
     if not re.fullmatch(r"[\w.-]+", str(config.method.name)):
         raise ValueError(
             f"method.name must be letters, digits, dots and dashes, not {config.method.name!r}"
         )
-    for key in _FRACTIONS:
-        value = OmegaConf.select(config, key)
-        if not is_number(value) or not 0 <= value <= 1:
-            raise ValueError(f"{key} must be a number from 0 to 1, not {value!r}")
-    for key, accepted in _CHOICES.items():
-        value = OmegaConf.select(config, key)
-        if value not in accepted:
-            raise ValueError(f"{key} must be {' or '.join(accepted)}, not {value!r}")
-
-    for key, least in _OPTIONAL_WHOLE_NUMBERS.items():
-        value = OmegaConf.select(config, key)
-        if value is not None and not is_whole(value, least):
-            raise ValueError(
-                f"{key} must be null or a whole number of at least {least}, not {value!r}"
-            )
-    for key in ("batches", "seeds", "accumulations", "counts", "sizes"):
-        value = config.get(key)
-        if not isinstance(value, ListConfig) or not value:
-            raise ValueError(f"{key} must be a list of whole numbers like [1,2], not {value!r}")
     if not isinstance(config.runs, str) or not config.runs:
         raise ValueError(f"runs must be the path of a folder, not {config.runs!r}")
 
-    method, model = config.method, config.model
+
+def _check_executor(config: DictConfig) -> None:
+    executor = config.executor
+    if executor.threads > 4 * (os.cpu_count() or 1):
+        raise ValueError(f"executor.threads must be at most four per core, not {executor.threads}")
+    order = executor.get("order", "static")
+    if order not in ("dynamic", "static"):
+        raise ValueError(f"executor.order must be dynamic or static, not {order!r}")
+    transfer = executor.get("transfer", 0)
+    if not is_number(transfer) or transfer < 0:
+        raise ValueError(f"executor.transfer must be a number of at least 0, not {transfer!r}")
+    if "cost" in executor and not is_measured(config):
+        Durations(cost_of(config), config.stages, 0)  # refuses what is no time, or no stage's
+        if transfer:
+            raise ValueError(
+                "executor.transfer stands beside measured costs: set executor.cost.transfer here"
+            )
+
+
+def _check_sizes(config: DictConfig) -> None:
+    """Of the model, the pipeline and the run, against each other."""
+    model, accumulation = config.model, config.method.accumulation
     if model.width % model.heads:
         raise ValueError(
             f"model.width must be a multiple of model.heads ({model.heads}), not {model.width}"
@@ -129,20 +145,21 @@ def check(config: DictConfig) -> None:
             f"stages must be at most {units}, the units into which a model of {model.layers} "
             f"layers can be cut, not {config.stages}"
         )
-    order = config.executor.get("order", "static")
-    if order not in ("dynamic", "static"):
-        raise ValueError(f"executor.order must be dynamic or static, not {order!r}")
-    schedule_of(config)
-    transfer = config.executor.get("transfer", 0)
-    if not is_number(transfer) or transfer < 0:
-        raise ValueError(f"executor.transfer must be a number of at least 0, not {transfer!r}")
-    if "cost" in config.executor and not is_measured(config):
-        Durations(cost_of(config), config.stages, 0)
-        if transfer:
-            raise ValueError(
-                "executor.transfer stands beside measured costs: set executor.cost.transfer here"
-            )
-    in_flight = config.stages + method.slack
+    schedule_of(config)  # refuses sizes that do not fit it
+    if config.batch % accumulation:
+        raise ValueError(
+            f"batch must be a multiple of method.accumulation ({accumulation}), not {config.batch}"
+        )
+    if config.task == "training" and updates(config) < config.evaluations:
+        raise ValueError(
+            f"tokens={config.tokens} make {updates(config)} updates of {config.batch} sequences "
+            f"of {config.model.context} tokens, too few for evaluations={config.evaluations}"
+        )
+
+
+def _check_method(config: DictConfig) -> None:
+    """What weights need of the schedule and the optimizer."""
+    method, in_flight = config.method, config.stages + config.method.slack
     if method.weights == "double-buffered" and method.accumulation < in_flight:
         raise ValueError(
             f"double-buffered weights need method.accumulation of at least {in_flight}, as many "
@@ -150,16 +167,6 @@ def check(config: DictConfig) -> None:
         )
     if method.weights == "predicted" and config.optimizer.name == "nadamw":
         raise ValueError("predicted weights need optimizer adamw, whose steps can be foretold")
-    if config.batch % method.accumulation:
-        raise ValueError(
-            f"batch must be a multiple of method.accumulation ({method.accumulation}), "
-            f"not {config.batch}"
-        )
-    if config.task == "training" and updates(config) < config.evaluations:
-        raise ValueError(
-            f"tokens={config.tokens} make {updates(config)} updates of {config.batch} sequences "
-            f"of {config.model.context} tokens, too few for evaluations={config.evaluations}"
-        )
 
 
 def _check_slurm(cluster: DictConfig) -> None:
@@ -201,15 +208,24 @@ _OPTIONAL_WHOLE_NUMBERS = {
     "cluster.gpus_per_node": 1,
     "cluster.cpus_per_task": 1,
 }
-_FRACTIONS = ["optimizer.warmup", "optimizer.final", "optimizer.anneal", "model.dropout"]
-_NOT_NEGATIVE = ["optimizer.weight_decay", "model.initialisation"]
-_POSITIVE = [
-    "throughput.error",
-    "throughput.most_seconds",
-    "optimizer.lr",
-    "optimizer.reference_batch",
-    "optimizer.eps",
-]
+_SWITCHES = ["retry", "dry_run", "timeline"]
+_LISTS = ["batches", "seeds", "accumulations", "counts", "sizes"]
+_POSITIVE = "above 0", lambda value: value > 0
+_NOT_NEGATIVE = "of at least 0", lambda value: value >= 0
+_FRACTION = "from 0 to 1", lambda value: 0 <= value <= 1
+_NUMBERS = {
+    "throughput.error": _POSITIVE,
+    "throughput.most_seconds": _POSITIVE,
+    "optimizer.lr": _POSITIVE,
+    "optimizer.reference_batch": _POSITIVE,
+    "optimizer.eps": _POSITIVE,
+    "optimizer.weight_decay": _NOT_NEGATIVE,
+    "optimizer.warmup": _FRACTION,
+    "optimizer.final": _FRACTION,
+    "optimizer.anneal": _FRACTION,
+    "model.initialisation": _NOT_NEGATIVE,
+    "model.dropout": _FRACTION,
+}
 _CHOICES = {
     "task": ("training", "throughput"),
     "cluster.name": ("local", "inline", "slurm"),
