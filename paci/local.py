@@ -93,46 +93,28 @@ class LocalPipeline:
                 "an earlier segment was cut short, and its micro-batches are still in flight: "
                 "make a new pipeline, and load a checkpoint into it"
             )
-        for shapes, batch in {(x.shape, y.shape): (x, y) for x, y in batches}.items():
-            if shapes not in self._tried:
-                self._try(*batch)
-                self._tried.add(shapes)
+        self._try_shapes(batches)
         for stage in self.stages:
             stage.ledger.clear()
             stage.saved.clear()
 
         a, N = self.accumulation, len(self.stages)
         durations = Durations(self.cost, N, len(batches), self.seed, self.microbatch)
-        activations = [deque() for _ in self.stages]
-        gradients = [deque() for _ in self.stages]
-        losses: list[torch.Tensor] = []
+        traffic = _Traffic(N, batches, self.microbatch)
         closed: defaultdict[int, list[tuple[float, float]]] = defaultdict(list)
         steps = []
         self._cut_short = True  # until it is not
         for step in play(self.schedule, len(batches), durations):
             _, index, kind, microbatch, _, end, version = step
-            stage, m = self.stages[index], self.microbatch + microbatch
+            stage = self.stages[index]
             rate = stage.learning_rate
-            if kind == FORWARD:
-                input = batches[microbatch][0] if stage.is_first else activations[index].popleft()
-                target = batches[microbatch][1] if stage.is_last else None
-                output = stage.forward(m, input, target)
-                if stage.is_last:
-                    losses.append(output)
-                else:
-                    activations[index + 1].append(output)
-            elif kind == WEIGHT_GRADIENT:
-                stage.backward_weight(m)
-            else:
-                backward = stage.backward if kind == BACKWARD else stage.backward_input
-                gradient = backward(m, None if stage.is_last else gradients[index].popleft())
-                if not stage.is_first:
-                    gradients[index - 1].append(gradient)
+            traffic.act(stage, kind, microbatch)
             if on_update and kind in (BACKWARD, WEIGHT_GRADIENT) and (microbatch + 1) % a == 0:
                 closed[version].append((end, rate))
                 if len(closed[version]) == N:
                     ends, rates = zip(*closed.pop(version), strict=True)
-                    loss = torch.stack(losses[version * a : (version + 1) * a]).mean().item()
+                    window = traffic.losses[version * a : (version + 1) * a]
+                    loss = torch.stack(window).mean().item()
                     number, seconds = stage.ledger.version, self.seconds + max(ends)
                     on_update(Update(number, loss, max(rates), seconds))
             steps.append(Step._make(step))
@@ -142,7 +124,7 @@ class LocalPipeline:
         self.microbatch += len(batches)
         self.seconds += timeline.makespan
         return Segment(
-            losses=torch.stack(losses).tolist(),
+            losses=torch.stack(traffic.losses).tolist(),
             drift=[stage.ledger.drift for stage in self.stages],
             staleness=[stage.ledger.staleness for stage in self.stages],
             movements=[stage.ledger.movements for stage in self.stages],
@@ -193,7 +175,44 @@ class LocalPipeline:
             input = stage.evaluate(input, target)
         return input
 
-    def _try(self, input: torch.Tensor, target: torch.Tensor) -> None:
-        """Raise ValueError if a micro-batch does not fit through the stages."""
-        for stage in self.stages:
-            input = stage.probe(input, target)
+    def _try_shapes(self, batches: Sequence[Batch]) -> None:
+        """Raise ValueError if a micro-batch does not fit through the stages; one of each shape is
+        tried, once."""
+        for shapes, (input, target) in {(x.shape, y.shape): (x, y) for x, y in batches}.items():
+            if shapes not in self._tried:
+                for stage in self.stages:
+                    input = stage.probe(input, target)
+                self._tried.add(shapes)
+
+
+class _Traffic:
+    """What goes in, `batches`, of which the first is micro-batch `first` of training; activations
+    and gradients on their way to each stage; and the losses that have come out."""
+
+    def __init__(self, stages: int, batches: Sequence[Batch], first: int):
+        self.batches = batches
+        self.first = first
+        self.activations = [deque() for _ in range(stages)]
+        self.gradients = [deque() for _ in range(stages)]
+        self.losses: list[torch.Tensor] = []
+
+    def act(self, stage: Stage, kind: str, microbatch: int) -> None:
+        """Do an action of `stage`, its next of that `kind`: `batches[microbatch]`'s."""
+        index, m = stage.index, self.first + microbatch
+        if kind == FORWARD:
+            first = stage.is_first
+            input = self.batches[microbatch][0] if first else self.activations[index].popleft()
+            target = self.batches[microbatch][1] if stage.is_last else None
+            output = stage.forward(m, input, target)
+            if stage.is_last:
+                self.losses.append(output)
+            else:
+                self.activations[index + 1].append(output)
+        elif kind == WEIGHT_GRADIENT:
+            stage.backward_weight(m)
+        else:
+            backward = stage.backward if kind == BACKWARD else stage.backward_input
+            received = None if stage.is_last else self.gradients[index].popleft()
+            gradient = backward(m, received)
+            if not stage.is_first:
+                self.gradients[index - 1].append(gradient)
