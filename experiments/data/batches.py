@@ -41,17 +41,26 @@ class Batches(Sequence):
         ValueError: an argument is impossible, or the corpus is smaller than one micro-batch.
     """
 
-    def __init__(self, tokens, context, size, seed, first=0, *, count):
+    def __init__(
+        self,
+        tokens: np.ndarray,
+        context: int,
+        size: int,
+        seed: int | None,
+        first: int = 0,
+        *,
+        count: int,
+    ):
         if first < 0 or count < 0:
             raise ValueError(f"first is {first}, count {count}; accepted are integers from 0")
         self.blocks = _count_blocks(tokens, context, size)
         self.tokens, self.context, self.size = tokens, context, size
         self.seed, self.first, self.count = seed, first, count
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self.count
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: int | slice):
         if isinstance(index, slice):
             return [self[m] for m in range(*index.indices(self.count))]
         if not -self.count <= index < self.count:
@@ -65,7 +74,7 @@ class Batches(Sequence):
         targets[:, :-1] = inputs[:, 1:]
         return inputs, targets
 
-    def _sequence(self, n):
+    def _sequence(self, n: int) -> np.ndarray:
         epoch, position = divmod(n, self.blocks)
         block = position
         if self.seed is not None:
@@ -73,7 +82,9 @@ class Batches(Sequence):
         return self.tokens[block * self.context : (block + 1) * self.context]
 
 
-def evaluation_batches(tokens, context, size, sequences=None):
+def evaluation_batches(
+    tokens: np.ndarray, context: int, size: int, sequences: int | None = None
+) -> Batches:
     """The first `sequences` blocks of a corpus in order, as `Batches` of `size` sequences.
 
     Args:
@@ -93,7 +104,7 @@ def evaluation_batches(tokens, context, size, sequences=None):
     return Batches(tokens, context, size, seed=None, count=sequences // size)
 
 
-def _count_blocks(tokens, context, size):
+def _count_blocks(tokens: np.ndarray, context: int, size: int) -> int:
     if context < 2 or size < 1:
         raise ValueError(f"context is {context}, size {size}; accepted are context ≥ 2, size ≥ 1")
     blocks = len(tokens) // context
@@ -106,5 +117,5 @@ def _count_blocks(tokens, context, size):
 
 
 @functools.lru_cache(maxsize=2)  # a micro-batch may lie across the border of two epochs
-def _permutation(blocks, seed, epoch):
+def _permutation(blocks: int, seed: int, epoch: int) -> np.ndarray:
     return np.random.default_rng([seed, epoch]).permutation(blocks)

@@ -3,15 +3,22 @@
 import hashlib
 import json
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from filelock import FileLock
 from tqdm import tqdm
 
 from experiments.data import sources, tokenisers
 from experiments.data.tokenfile import VERSION, TokenFile
+from experiments.data.tokenisers import Tokeniser
+
+if TYPE_CHECKING:  # a second to import
+    import datasets
 
 
 @dataclass(frozen=True)
@@ -23,7 +30,7 @@ class Corpus:
     vocabulary: int
 
 
-def prepare(config):
+def prepare(config: Any) -> Corpus:
     """Write the token files of a data configuration, unless they are there already.
 
     Args:
@@ -44,7 +51,7 @@ def prepare(config):
     return load(config)
 
 
-def load(config, verify=True):
+def load(config: Any, verify: bool = True) -> Corpus:
     """Open the token files of a data configuration.
 
     Args:
@@ -63,7 +70,7 @@ def load(config, verify=True):
     return Corpus(train, validation, train.header.vocabulary)
 
 
-def folder_of(config):
+def folder_of(config: Any) -> Path:
     """The folder of a data configuration, `kjv-bytes-1a2b3c4d`: whatever changes the tokens
     changes its name, so a corpus is never taken for another."""
     tokenisers.named(config.tokeniser)
@@ -77,15 +84,15 @@ def folder_of(config):
     return Path(config.folder) / f"{config.source}-{config.tokeniser}-{digest[:8]}"
 
 
-def _paths(folder):
+def _paths(folder: Path) -> tuple[Path, Path]:
     return folder / "train.tokens", folder / "validation.tokens"
 
 
-def _complete(folder):
+def _complete(folder: Path) -> bool:
     return all(path.exists() for path in _paths(folder))
 
 
-def _write(folder, config):
+def _write(folder: Path, config: Any) -> None:
     tokeniser = tokenisers.build(config)
     if not sys.stderr.isatty():
         from datasets import disable_progress_bars  # which would be drawn into log files
@@ -99,7 +106,7 @@ def _write(folder, config):
         TokenFile.write(path, _encoded(split, tokeniser, path.stem), config.source, tokeniser)
 
 
-def _encoded(split, tokeniser, name):
+def _encoded(split: "datasets.Dataset", tokeniser: Tokeniser, name: str) -> Iterator[np.ndarray]:
     """The tokens of each document in order. tiktoken leaves Python's lock, so threads help."""
     with (
         ThreadPoolExecutor() as pool,

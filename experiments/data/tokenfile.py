@@ -8,10 +8,13 @@ import hashlib
 import json
 import os
 import uuid
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
+
+from experiments.data.tokenisers import Tokeniser
 
 MAGIC = b"PACITOK\n"
 HEADER_BYTES = 4096
@@ -47,7 +50,7 @@ class TokenFile:
     tokens: np.ndarray
 
     @classmethod
-    def open(cls, path, verify=True):
+    def open(cls, path: str | Path, verify: bool = True) -> "TokenFile":
         """Map the token file at `path`.
 
         Args:
@@ -73,7 +76,9 @@ class TokenFile:
         return cls(path, header, tokens)
 
     @classmethod
-    def write(cls, path, documents, source, tokeniser):
+    def write(
+        cls, path: str | Path, documents: Iterable[np.ndarray], source: str, tokeniser: Tokeniser
+    ) -> "TokenFile":
         """Write a token file at `path`, all of it or nothing, one document at a time.
 
         Args:
@@ -110,11 +115,11 @@ class TokenFile:
         return cls.open(path, verify=False)
 
 
-def _format(header):
+def _format(header: Header) -> bytes:
     return (MAGIC + json.dumps(asdict(header)).encode() + b"\n").ljust(HEADER_BYTES)
 
 
-def _parse(path, head):
+def _parse(path: Path, head: bytes) -> Header:
     if not head.startswith(MAGIC):
         raise ValueError(f"{path} is not a token file: it does not begin with {MAGIC!r}")
     try:

@@ -1,8 +1,6 @@
-"""From text to token numbers.
+"""From text to token numbers."""
 
-A tokeniser has a `name`, the size of its `vocabulary`, the number of its `end_of_text` token,
-and `encode(text)`, which returns the tokens of one document as an integer array.
-"""
+from typing import Any, Protocol
 
 import numpy as np
 import tiktoken
@@ -15,6 +13,18 @@ BPE_SHA256 = "1ce1664773c50f3e0cc8842619a93edc4624525b728b188a9e0be33b7726adc5"
 ENCODER_SHA256 = "196139668be63f3b5d6574427317ae82f612a97c5d1cdaf36ed2256dbf636783"
 
 
+class Tokeniser(Protocol):
+    """`vocabulary` is how many tokens there are, `end_of_text` the number of the one between two
+    documents."""
+
+    name: str
+    vocabulary: int
+    end_of_text: int
+
+    def encode(self, text: str) -> np.ndarray:
+        """The tokens of one document, integers of shape (tokens,)."""
+
+
 class Bytes:
     """UTF-8 bytes as tokens: nothing to fetch, and small enough for a laptop."""
 
@@ -22,7 +32,7 @@ class Bytes:
     vocabulary = 257
     end_of_text = 256
 
-    def encode(self, text):
+    def encode(self, text: str) -> np.ndarray:
         return np.frombuffer(text.encode(), dtype=np.uint8)
 
 
@@ -40,13 +50,13 @@ class GPT2:
     vocabulary = 50257
     end_of_text = 50256
 
-    def __init__(self, vocabulary_files=None):
+    def __init__(self, vocabulary_files: dict[str, str] | None = None):
         if vocabulary_files is None:
             self._encoding = _fetched()
         else:
             self._encoding = _built(vocabulary_files["bpe"], vocabulary_files["encoder"])
 
-    def encode(self, text):
+    def encode(self, text: str) -> np.ndarray:
         # A document that quotes <|endoftext|> quotes ordinary characters.
         return self._encoding.encode_to_numpy(text, disallowed_special=())
 
@@ -54,21 +64,21 @@ class GPT2:
 TOKENISERS = {"bytes": Bytes, "gpt2": GPT2}
 
 
-def named(name):
+def named(name: str) -> type[Tokeniser]:
     """The class of the tokeniser called `name`; ValueError if there is none."""
     if name not in TOKENISERS:
         raise ValueError(f"tokeniser is {name!r}; accepted are {', '.join(TOKENISERS)}")
     return TOKENISERS[name]
 
 
-def build(config):
+def build(config: Any) -> Tokeniser:
     """The tokeniser `config.tokeniser`, GPT-2's from `config.vocabulary_files` if it has any."""
     if named(config.tokeniser) is GPT2:
         return GPT2(getattr(config, "vocabulary_files", None))
     return Bytes()
 
 
-def _fetched():
+def _fetched() -> tiktoken.Encoding:
     try:
         return tiktoken.get_encoding("gpt2")
     except Exception as error:  # requests, urllib3 and tiktoken each raise kinds of their own
@@ -78,7 +88,7 @@ def _fetched():
         ) from error
 
 
-def _built(bpe, encoder):
+def _built(bpe: str, encoder: str) -> tiktoken.Encoding:
     try:
         ranks = data_gym_to_mergeable_bpe_ranks(str(bpe), str(encoder), BPE_SHA256, ENCODER_SHA256)
     except (OSError, ValueError) as error:

@@ -6,7 +6,13 @@ A source is a module with two functions of the data configuration:
 - `documents(config)`: a `datasets.Dataset` with one string column, `text`.
 """
 
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
 from experiments.data.sources import files, kjv, openwebtext
+
+if TYPE_CHECKING:  # a second to import
+    import datasets
 
 SOURCES = {"kjv": kjv, "files": files, "openwebtext": openwebtext}
 
@@ -14,14 +20,14 @@ SOURCES = {"kjv": kjv, "files": files, "openwebtext": openwebtext}
 SHORTEST = 20  # characters
 
 
-def named(name):
+def named(name: str) -> ModuleType:
     """The source called `name`; ValueError if there is none."""
     if name not in SOURCES:
         raise ValueError(f"source is {name!r}; accepted are {', '.join(SOURCES)}")
     return SOURCES[name]
 
 
-def split(config):
+def split(config: Any) -> tuple["datasets.Dataset", "datasets.Dataset"]:
     """The documents of `config.source`, as the paper prepares its own.
 
     Documents longer than 20 characters, shuffled with `shuffle_seed`, a fraction `validation`

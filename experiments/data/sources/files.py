@@ -3,22 +3,27 @@
 import codecs
 import glob
 import json
+from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # a second to import
+    import datasets
 
 SUFFIXES = (".txt", ".jsonl", ".parquet")
 
 
-def fingerprint(config):
+def fingerprint(config: Any) -> list:
     """The path, size and time of change of every file that `config.files` names."""
     return stamps(_matches(config))
 
 
-def stamps(paths):
+def stamps(paths: Iterable[Path]) -> list[list]:
     """`[path, bytes, nanoseconds of last change]` of each of `paths`."""
     return [[str(path), path.stat().st_size, path.stat().st_mtime_ns] for path in paths]
 
 
-def documents(config):
+def documents(config: Any) -> "datasets.Dataset":
     """The documents in `config.files`, a list of paths and globs (`**` for any depth).
 
     A document is what a blank line ends in a .txt file, a line in a .jsonl, a row in a .parquet.
@@ -39,7 +44,7 @@ def documents(config):
     )
 
 
-def _matches(config):
+def _matches(config: Any) -> list[Path]:
     patterns = [config.files] if isinstance(config.files, str) else list(config.files or [])
     if not patterns:
         raise ValueError("source 'files' has no files; give paths or globs, data.files=[my/*.txt]")
@@ -52,7 +57,7 @@ def _matches(config):
     return sorted(paths)
 
 
-def _check(path):
+def _check(path: Path) -> None:
     if path.suffix not in SUFFIXES or not path.is_file():
         raise ValueError(f"{path} is not a text file; accepted are {', '.join(SUFFIXES)} files")
     if path.stat().st_size == 0:
@@ -65,7 +70,7 @@ def _check(path):
         raise ValueError(f"{path} is binary; accepted are {path.suffix} files in UTF-8")
 
 
-def _is_binary(path):
+def _is_binary(path: Path) -> bool:
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
         with path.open("rb") as file:
@@ -78,7 +83,7 @@ def _is_binary(path):
     return False
 
 
-def _check_parquet(path):
+def _check_parquet(path: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -96,13 +101,13 @@ def _check_parquet(path):
         )
 
 
-def _paragraphs(names):
+def _paragraphs(names: list[str]) -> "datasets.Dataset":
     from datasets import load_dataset
 
     return load_dataset("text", data_files=names, split="train", sample_by="paragraph")
 
 
-def _json_lines(names):
+def _json_lines(names: list[str]) -> "datasets.Dataset":
     from datasets import load_dataset
 
     # Not the "json" builder: it infers one schema for all fields of all files, so it turns texts
@@ -116,7 +121,7 @@ def _json_lines(names):
     )
 
 
-def _text_field(line):
+def _text_field(line: str) -> str:
     try:
         text = json.loads(line)["text"]
         text.encode()  # a string, and without half a surrogate pair
@@ -128,7 +133,7 @@ def _text_field(line):
     return text
 
 
-def _rows(names):
+def _rows(names: list[str]) -> "datasets.Dataset":
     from datasets import Features, Value, load_dataset
 
     return load_dataset(

