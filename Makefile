@@ -10,13 +10,19 @@ RUNS    ?= runs/$(SCALE)
 
 BIN := .venv/bin
 ENV := .venv/.installed
-SWEEP = $(BIN)/python -m experiments.sweep scale=$(SCALE) cluster=$(CLUSTER) $(SET)
-LATER = $(filter slurm,$(CLUSTER))
-DRAW = $(if $(LATER),,$(BIN)/python -m paper_figures $(RUNS))
+PY  := $(BIN)/python -m
+SWEEP = $(PY) experiments.sweep scale=$(SCALE) cluster=$(CLUSTER) $(SET)
+# A run of Q3 is short, or needs all processors: one at a time in one process, unless on a cluster.
+ELSEWHERE = $(addprefix cluster=,$(filter-out local,$(CLUSTER)))
+SWEEP_Q3 = $(PY) experiments.sweep scale=$(SCALE) $(ELSEWHERE) $(SET)
+EXTRAPOLATE = $(PY) experiments.extrapolate scale=$(SCALE) runs=$(RUNS)/extrapolation
+# $(call of-runs,COMMAND): of the runs of a sweep, once it is over; on SLURM it has only begun.
+of-runs = $(if $(filter slurm,$(CLUSTER)),,$(PY) $(1) $(RUNS))
 
 .DEFAULT_GOAL := help
-.PHONY: help install test test-stress test-slurm slurm-up slurm-down lint format bench reproduce-q1
-.PHONY: reproduce reproduce-q2 reproduce-q3 runs-q1 runs-q2 runs-q3 extrapolate figures report clean
+.PHONY: help install reproduce reproduce-q1 reproduce-q2 reproduce-q3 runs-q1 runs-q2 runs-q3
+.PHONY: extrapolate figures report bench test test-stress slurm-up slurm-down test-slurm lint format
+.PHONY: clean
 .NOTPARALLEL:  # costs are measured while nothing else runs
 
 help:  ## list the targets, and what can be set: make figures SCALE=smoke
@@ -25,24 +31,24 @@ help:  ## list the targets, and what can be set: make figures SCALE=smoke
 
 $(ENV): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --editable '.[dev]' --constraint constraints.txt
+	$(PY) pip install --quiet --editable '.[dev]' --constraint constraints.txt
 	@touch $@
 
 install: $(ENV)  ## make the environment, .venv
 
 reproduce: runs-q1 runs-q2 runs-q3  ## Q1 to Q3, then all of it on one page; the claims last
-	$(DRAW)
-	$(if $(LATER),,$(BIN)/python -m paper_figures.report $(RUNS))
-	$(if $(LATER),,$(BIN)/python -m paper_figures.claims $(RUNS))
+	$(call of-runs,paper_figures)
+	$(call of-runs,paper_figures.report)
+	$(call of-runs,paper_figures.claims)
 
 reproduce-q1: runs-q1  ## Q1, stability: train the grid, then draw its table and figures
-	$(DRAW)
+	$(call of-runs,paper_figures)
 
 reproduce-q2: runs-q2  ## Q2, time to a perplexity: measure costs, train the grid, draw
-	$(DRAW)
+	$(call of-runs,paper_figures)
 
 reproduce-q3: runs-q3  ## Q3, throughput and memory: simulated, emulated, real, extrapolated; draw
-	$(DRAW)
+	$(call of-runs,paper_figures)
 
 runs-q1: $(ENV)
 	$(SWEEP) experiment=q1 runs=$(RUNS)/q1
@@ -50,33 +56,30 @@ runs-q1: $(ENV)
 runs-q2: $(ENV)
 	$(SWEEP) experiment=q2 runs=$(RUNS)/q2
 
-# A run of Q3 is short, or needs all processors: one at a time in one process, unless on a cluster.
-Q3 = $(BIN)/python -m experiments.sweep scale=$(SCALE) $(addprefix cluster=,$(filter-out local,$(CLUSTER))) $(SET)
-
 runs-q3: $(ENV)
-	$(Q3) experiment=q3 runs=$(RUNS)/q3/simulated
-	$(Q3) experiment=q3-emulated runs=$(RUNS)/q3/emulated
-	$(Q3) experiment=q3-real runs=$(RUNS)/q3/real
-	$(BIN)/python -m experiments.extrapolate scale=$(SCALE) runs=$(RUNS)/extrapolation
+	$(SWEEP_Q3) experiment=q3 runs=$(RUNS)/q3/simulated
+	$(SWEEP_Q3) experiment=q3-emulated runs=$(RUNS)/q3/emulated
+	$(SWEEP_Q3) experiment=q3-real runs=$(RUNS)/q3/real
+	$(EXTRAPOLATE)
 
 extrapolate: $(ENV)  ## simulate beyond the paper: up to 1,024 stages, jitter, late messages, slack
-	$(BIN)/python -m experiments.extrapolate scale=$(SCALE) runs=$(RUNS)/extrapolation
-	$(BIN)/python -m paper_figures $(RUNS)
+	$(EXTRAPOLATE)
+	$(PY) paper_figures $(RUNS)
 
 figures: $(ENV)  ## every table and figure that the logs in RUNS allow
-	$(BIN)/python -m paper_figures $(RUNS)
+	$(PY) paper_figures $(RUNS)
 
 report: figures  ## and all of them on one page, RUNS/figures/report.html
-	$(BIN)/python -m paper_figures.report $(RUNS)
+	$(PY) paper_figures.report $(RUNS)
 
 bench: $(ENV)  ## measure the runtime, side by side with its yardsticks, into runs/bench.json
-	$(BIN)/python -m benchmarks
+	$(PY) benchmarks
 
 test: $(ENV)  ## run the tests
-	$(BIN)/python -m pytest -n 2 -q -m "not stress and not slurm"
+	$(PY) pytest -n 2 -q -m "not stress and not slurm"
 
 test-stress: $(ENV)  ## run the long tests: many configurations, many crashes
-	$(BIN)/python -m pytest -q -m stress
+	$(PY) pytest -q -m stress
 
 slurm-up:  ## start a throwaway SLURM on this machine (root, Debian's packages)
 	tests/slurm/up.sh
@@ -85,7 +88,7 @@ slurm-down:  ## end it
 	tests/slurm/down.sh
 
 test-slurm: $(ENV) slurm-up  ## run the tests that need a SLURM, on that one
-	$(BIN)/python -m pytest -q -m slurm tests/slurm
+	$(PY) pytest -q -m slurm tests/slurm
 
 lint: $(ENV)  ## check style
 	$(BIN)/ruff check .
