@@ -47,4 +47,6 @@ def all_claims(
         order = {claim: place for place, claim in enumerate(asked["claim"])}
         rows.sort(key=lambda row: order.get(row["claim"], len(order)))  # ours after the paper's
         parts.append(pd.DataFrame(rows, columns=COLUMNS).assign(question=question))
-    return pd.concat(parts, ignore_index=True)[["question", *COLUMNS]]
+    table = pd.concat(parts, ignore_index=True)[["question", *COLUMNS]]
+    quoted = table["claim"].map(listed.set_index("claim")["paper"])
+    return table.assign(paper=table["paper"].where(table["paper"].notna(), quoted).fillna("–"))

@@ -30,17 +30,17 @@ def extrapolation_claims(published: pd.DataFrame, times: pd.DataFrame) -> pd.Dat
         "scale": f"{MODEL}, N = {largest[0].ranks}",
     }
     rows = [
-        row(f"{claim} at 28.3 B", f"paci against {rival}", paper, rule(rates[source], rival))
+        row(f"{claim} at 28.3 B", f"paci against {rival}", rule(rates[source], rival))
         | place
         | {"clock": clock}
         for source, clock in SOURCES.items()
-        for claim, rival, paper, rule in (
-            ("throughput above interleaved 1F1B", "1F1B-I", "above", above),
-            ("throughput above zero bubble", "ZB-1p", "above", above),
-            ("throughput near that of twice the memory", "ZB-2p", "near", near),
+        for claim, rival, rule in (
+            ("throughput above interleaved 1F1B", "1F1B-I", above),
+            ("throughput above zero bubble", "ZB-1p", above),
+            ("throughput near that of twice the memory", "ZB-2p", near),
         )
     ]
-    memory = row("memory of 1F1B at 28.3 B", "paci", "equal", as_many_in_flight(largest))
+    memory = row("memory of 1F1B at 28.3 B", "paci", as_many_in_flight(largest))
     return pd.DataFrame([*rows, memory | place | {"clock": "simulated"}], columns=COLUMNS)
 
 

@@ -31,7 +31,7 @@ def q2_claims(
         place = {"batch": str(batch), "scale": scale, "clock": clock}
         papers = _papers(paper_batch, published)
         if refused := _refused(group):
-            rows += [row(claim, "paci", paper, refused) | place for claim, paper in papers.items()]
+            rows += [row(claim, "paci", refused, paper) | place for claim, paper in papers.items()]
             continue
         found = list(speed_ups(timed(group)[0], thresholds))
         for paci in (cell for cell in group if cell.variant.is_mild_paci):
@@ -42,7 +42,7 @@ def q2_claims(
                 AT_EVERY_THRESHOLD: _at_all([it for it in mine if it.against == BEST]),
             }
             label = paci.variant.label
-            rows += [row(claim, label, papers[claim], it) | place for claim, it in judged.items()]
+            rows += [row(claim, label, it, papers[claim]) | place for claim, it in judged.items()]
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
