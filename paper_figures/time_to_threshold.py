@@ -13,6 +13,7 @@ from analysis.statistics import mean_and_std
 from analysis.thresholds import derived_thresholds, timed, times_to
 from paper_figures import style
 from paper_figures.command import main
+from paper_figures.published import published
 
 EXPERIMENT = "q2"
 NOTHING = (
@@ -22,8 +23,9 @@ NOTHING = (
 
 
 def table(frames: Frames, thresholds: Sequence[float] | None = None) -> pd.DataFrame:
-    """Per variant and threshold: mean time over seeds ± their std, or in how many it is reached."""
-    rows = []
+    """The paper's rows, then per variant and threshold: mean time over seeds ± their std, or in
+    how many it is reached."""
+    rows = _papers_rows()
     for (scale, clock, batch), group, steps in _settings(frames, thresholds)[0]:
         times = {(cell, step): times_to(cell, step) for cell in group for step in steps}
         finite = [time for each in times.values() for time in each if np.isfinite(time)]
@@ -53,7 +55,8 @@ def note(made: pd.DataFrame) -> str:
         "seeds. Between two evaluations the logarithm of the perplexity is taken to be linear in "
         "time, beyond them nothing is assumed. Thresholds, where none are given: round numbers "
         "below the first evaluation of the run that is then lowest, down to the lowest perplexity "
-        "that every completed run reaches. Seeds: those that reach it, of all."
+        "that every completed run reaches. Seeds: those that reach it, of all. Perplexities of "
+        "different data, and times of different machines, do not compare; ratios are in speedup."
     )
 
 
@@ -95,6 +98,22 @@ def _settings(
     if not found:
         raise CannotAnswer(NOTHING)
     return found, left_out
+
+
+def _papers_rows() -> list[dict]:
+    reference = published(EXPERIMENT)
+    return [
+        {
+            "scale": "paper's own",
+            "clock": "wall",
+            "batch": int(it.batch),
+            "variant": it.variant,
+            "perplexity": f"{it.perplexity:g} (read off a figure)",
+            "unit": it.unit,
+            "time": it.value,
+        }
+        for it in reference[reference["claim"] == "time to perplexity"].itertuples()
+    ]
 
 
 def _missing(seconds: pd.Series) -> str:

@@ -2,7 +2,6 @@ import pandas as pd
 import pytest
 
 from paper_figures.output import readable, save_table
-from paper_figures.published import published
 
 TABLE = pd.DataFrame({"Δmax": [2, 1], "loss": [2.79, None], "loss ±": [0.00167, None]})
 WITHOUT_SPREAD = pd.DataFrame({"speed-up": [1.69, "not reached"], "speed-up ±": [None, None]})
@@ -32,10 +31,3 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="disk"):
         save_table(TABLE.tail(1), tmp_path, "t")
     assert (tmp_path / "t.csv").read_text() == before
-
-
-def test_every_published_number_has_a_source():
-    reference = published("q1")
-    assert list(reference) == ["claim", "batch", "variant", "value", "spread", "unit", "source"]
-    assert reference["source"].str.startswith("arXiv 2606.07881").all()
-    assert reference[["value", "unit"]].notna().all(axis=None)

@@ -5,7 +5,6 @@ import pytest
 from analysis import CannotAnswer, read_runs
 from paper_figures import peak_memory, theory_check, throughput
 from paper_figures.command import main
-from paper_figures.published import published
 from tests.paper_figures.conftest import run_folders
 
 SOURCES = {
@@ -89,7 +88,3 @@ def test_made_by_the_command_and_refused_without_runs(q3, tmp_path, capsys):
     for module in (throughput, theory_check, peak_memory):
         with pytest.raises(CannotAnswer):
             module.table(read_runs(tmp_path / "other"))
-
-
-def test_every_published_number_has_a_source():
-    assert published("q3")["source"].str.startswith("arXiv 2606.07881").all()

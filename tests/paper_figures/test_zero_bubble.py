@@ -7,12 +7,6 @@ from paper_figures import extrapolation, zero_bubble
 from paper_figures.published import published
 
 
-def test_every_published_figure_has_a_source():
-    for name in ("zero_bubble", "zero_bubble_times"):
-        assert published(name)["source"].str.startswith("Qi et al.").all()
-        assert published(name).notna().all(axis=None)
-
-
 def test_bubble_rates_side_by_side():
     made = zero_bubble.table()
     theirs = published("zero_bubble")
