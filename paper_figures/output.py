@@ -34,6 +34,7 @@ def save_figure(fig: Figure, folder: Path, name: str) -> list[Path]:
         buffer = io.BytesIO()
         fig.savefig(buffer, format=kind, metadata=metadata)
         written.append(write(folder / f"{name}.{kind}", buffer.getvalue()))
+        fig.set_layout_engine("none")  # the places found for the first hold for the second
     plt.close(fig)
     return written
 

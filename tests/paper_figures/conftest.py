@@ -1,15 +1,8 @@
-"""Shares the hand-written run folders of the analysis tests."""
-
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
+"""Questions of hand-written run folders."""
 
 import pytest
 
-_spec = spec_from_file_location(
-    "run_folders", Path(__file__).parents[1] / "analysis" / "conftest.py"
-)
-run_folders = module_from_spec(_spec)
-_spec.loader.exec_module(run_folders)
+from tests.analysis import run_folders
 
 DRIFT = {8: [{"0": 1, "1": 7}] * 7 + [{"0": 8}], 1: [{str(7 - stage): 8} for stage in range(8)]}
 

@@ -5,7 +5,7 @@ import pytest
 from analysis import CannotAnswer, read_runs
 from paper_figures import peak_memory, theory_check, throughput
 from paper_figures.command import main
-from tests.paper_figures.conftest import run_folders
+from tests.analysis import run_folders
 
 SOURCES = {
     "q3": ("local", "simulated, measured costs"),

@@ -2,17 +2,12 @@
 
 import re
 from html.parser import HTMLParser
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
 
 import pytest
 
 from paper_figures import command, report
 from paper_figures.output import save_made
-
-_spec = spec_from_file_location("browser", Path(__file__).with_name("browser.py"))
-browser = module_from_spec(_spec)
-_spec.loader.exec_module(browser)
+from tests.paper_figures import browser
 
 ENVIRONMENT = '[{"from_update": 0, "processor": "<fast> & new", "packages": {"torch": "2.13.0"}}]'
 TEXT = "[...document.querySelectorAll('body *')].filter(e => [...e.childNodes].some(n => n.nodeType == 3 && n.data.trim()))"  # noqa: E501

@@ -51,7 +51,7 @@ def test_everything_is_made_twice_the_same(study, tmp_path, capsys):
     assert "Not made" not in said
 
 
-@pytest.mark.parametrize("name", ["claims", "drift", "final_loss", "loss_vs_tokens"])
+@pytest.mark.parametrize("name", ["final_loss", "loss_vs_tokens"])
 def test_one_script_alone(name, q1):
     assert name in scripts()
     assert main([name], [str(q1)]) == 0
@@ -128,7 +128,7 @@ def test_without_runs_what_needs_none_is_made(tmp_path, monkeypatch, capsys):
 def test_partial_data_is_said_in_figures_and_tables(q1):
     status = q1 / "paci-s1" / "status.json"
     status.write_text('{"state": "out-of-memory", "why": "stage 0", "update": 9, "updates": 100}')
-    assert main(OF_RUNS, [str(q1)]) == 0
+    assert main(["claims"], [str(q1)]) == 0
     note = "drawn from 5 of 6 runs"
     assert note in (q1 / "figures" / "claims.md").read_text()
     fig = loss_vs_tokens.draw(read_runs(q1))
