@@ -17,7 +17,12 @@ ELSEWHERE = $(addprefix cluster=,$(filter-out local,$(CLUSTER)))
 SWEEP_Q3 = $(PY) experiments.sweep scale=$(SCALE) $(ELSEWHERE) $(SET)
 EXTRAPOLATE = $(PY) experiments.extrapolate scale=$(SCALE) runs=$(RUNS)/extrapolation
 # $(call of-runs,COMMAND): of the runs of a sweep, once it is over; on SLURM it has only begun.
-of-runs = $(if $(filter slurm,$(CLUSTER)),,$(PY) $(1) $(RUNS))
+of-runs = $(if $(filter slurm,$(CLUSTER)),,$(PY) $(1) $(RUNS) $(GO_ON))
+# Status 1, of a run that failed or a figure that could not be made, keeps nobody from the rest:
+# the goal fails at its end. Any other status ends it at once.
+FAILED := $(shell mktemp -u)
+GO_ON = || { [ $$? = 1 ] && touch $(FAILED); }
+END = @if rm $(FAILED) 2>/dev/null; then echo "not all of it worked: see above" >&2; exit 1; fi
 
 .DEFAULT_GOAL := help
 .PHONY: help install reproduce reproduce-q1 reproduce-q2 reproduce-q3 runs-q1 runs-q2 runs-q3
@@ -40,27 +45,31 @@ reproduce: runs-q1 runs-q2 runs-q3  ## Q1 to Q3, then all of it on one page; the
 	$(call of-runs,paper_figures)
 	$(call of-runs,paper_figures.report)
 	$(call of-runs,paper_figures.claims)
+	$(END)
 
 reproduce-q1: runs-q1  ## Q1, stability: train the grid, then draw its table and figures
 	$(call of-runs,paper_figures)
+	$(END)
 
 reproduce-q2: runs-q2  ## Q2, time to a perplexity: measure costs, train the grid, draw
 	$(call of-runs,paper_figures)
+	$(END)
 
 reproduce-q3: runs-q3  ## Q3, throughput and memory: simulated, emulated, real, extrapolated; draw
 	$(call of-runs,paper_figures)
+	$(END)
 
 runs-q1: $(ENV)
-	$(SWEEP) experiment=q1 runs=$(RUNS)/q1
+	$(SWEEP) experiment=q1 runs=$(RUNS)/q1 $(GO_ON)
 
 runs-q2: $(ENV)
-	$(SWEEP) experiment=q2 runs=$(RUNS)/q2
+	$(SWEEP) experiment=q2 runs=$(RUNS)/q2 $(GO_ON)
 
 runs-q3: $(ENV)
-	$(SWEEP_Q3) experiment=q3 runs=$(RUNS)/q3/simulated
-	$(SWEEP_Q3) experiment=q3-emulated runs=$(RUNS)/q3/emulated
-	$(SWEEP_Q3) experiment=q3-real runs=$(RUNS)/q3/real
-	$(EXTRAPOLATE)
+	$(SWEEP_Q3) experiment=q3 runs=$(RUNS)/q3/simulated $(GO_ON)
+	$(SWEEP_Q3) experiment=q3-emulated runs=$(RUNS)/q3/emulated $(GO_ON)
+	$(SWEEP_Q3) experiment=q3-real runs=$(RUNS)/q3/real $(GO_ON)
+	$(EXTRAPOLATE) $(GO_ON)
 
 extrapolate: $(ENV)  ## simulate beyond the paper: up to 1,024 stages, jitter, late messages, slack
 	$(EXTRAPOLATE)
@@ -69,8 +78,10 @@ extrapolate: $(ENV)  ## simulate beyond the paper: up to 1,024 stages, jitter, l
 figures: $(ENV)  ## every table and figure that the logs in RUNS allow
 	$(PY) paper_figures $(RUNS)
 
-report: figures  ## and all of them on one page, RUNS/figures/report.html
+report: $(ENV)  ## and all of them on one page, RUNS/figures/report.html
+	$(PY) paper_figures $(RUNS) $(GO_ON)
 	$(PY) paper_figures.report $(RUNS)
+	$(END)
 
 bench: $(ENV)  ## measure the runtime, side by side with its yardsticks, into runs/bench.json
 	$(PY) benchmarks
