@@ -10,16 +10,22 @@ from experiments.cli import arguments, user_errors
 if __name__ == "__main__":
     arguments(__doc__)  # asked for help, it answers before torch is loaded, which takes seconds
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import torch
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+from safetensors import SafetensorError
 from safetensors.torch import load_file
+from yaml import YAMLError
 
+from experiments.config import schedule_of
 from experiments.pipelines import build_pipeline
 from experiments.progress import Progress
 from experiments.run import Run
 from paci import LocalPipeline, Recorded, read_orders
+from paci.clock import Deadlock
 
 
 def main() -> None:
@@ -29,9 +35,16 @@ def main() -> None:
             raise ValueError(f"name one run folder to replay, not {len(given)} of them")
         recorded = Path(given[0])
         run = recorded_run(recorded)
+        segments, weights = recorded_orders(recorded, run), recorded_weights(recorded)
         pipeline = build_pipeline(run)
-    replay(run, pipeline, recorded)
-    differing = differences(pipeline, recorded / "model")
+        if missing := {name for name, _ in parameters(pipeline)} - weights.keys():
+            raise ValueError(f"{recorded / 'model'} lacks {min(missing)}: the model is incomplete")
+    try:
+        replay(run, pipeline, segments)
+    except Deadlock:
+        print(f"{recorded}: not replayed, its orders cannot be followed: one is damaged")
+        raise SystemExit(1) from None
+    differing = differences(pipeline, weights)
     for name, distance in differing.items():
         print(f"{name} differs by up to {distance:.3g}")
     print(f"{recorded}: " + ("replayed, not equal" if differing else "replayed, bitwise equal"))
@@ -42,11 +55,24 @@ def recorded_run(folder: Path) -> Run:
     """The run of `folder`, to be done in this process. Raises ValueError unless it is complete."""
     if not (folder / "config.yaml").is_file():
         raise ValueError(f"{folder} is not a run folder: it has no config.yaml")
-    config = OmegaConf.load(folder / "config.yaml")
-    if not (folder / "model").is_dir():
-        raise ValueError(f"{folder} has no trained model to compare with: let the run finish first")
+    try:
+        run = _run_of(OmegaConf.load(folder / "config.yaml"), folder)
+        schedule_of(run.config)
+    except (YAMLError, OmegaConfBaseException, AttributeError) as error:
+        why = str(error).partition("\n")[0]
+        raise ValueError(
+            f"{folder / 'config.yaml'} is damaged, or of an older version: {why}"
+        ) from error
+    return run
+
+
+def _run_of(config: DictConfig, folder: Path) -> Run:
     if config.executor.name == "emulated":
         raise ValueError(f"{folder} was emulated: its stages computed nothing to replay")
+    if config.task == "throughput":
+        raise ValueError(f"{folder} was a measurement of throughput: it keeps no model to compare")
+    if not (folder / "model").is_dir():
+        raise ValueError(f"{folder} has no trained model to compare with: let the run finish first")
     if config.executor.name != "local":
         config.executor.name = "local"
         config.executor.cost = {"forward": 1.0, "backward": 2.0, "transfer": 0.0}
@@ -54,28 +80,53 @@ def recorded_run(folder: Path) -> Run:
     return Run(config)
 
 
-def replay(run: Run, pipeline: LocalPipeline, recorded: Path) -> None:
-    """Train `pipeline` as the orders below `recorded` say, one file a segment."""
+def recorded_orders(folder: Path, run: Run) -> dict[int, Recorded]:
+    """{update at which a segment ended: the order of its actions}. Raises ValueError if they do not
+    lead to the end of the run."""
+    segments = {}
+    for file in sorted((folder / "orders").glob("*.csv")):
+        try:
+            orders = read_orders(file.read_text())
+            segments[int(file.stem)] = Recorded(orders, run.config.method.accumulation)
+        except ValueError as error:
+            raise ValueError(f"{file} is damaged: {error}") from None
+    if missing := set(run.segment_ends) - segments.keys():
+        raise ValueError(f"{folder / 'orders'} lacks the segment to update {min(missing)}")
+    return segments
+
+
+def recorded_weights(folder: Path) -> dict[str, torch.Tensor]:
+    """Of the run's trained model. Raises ValueError if a file of it is damaged."""
+    weights = {}
+    for shard in sorted((folder / "model").glob("*.safetensors")):
+        try:
+            weights |= load_file(shard)
+        except SafetensorError as error:
+            raise ValueError(f"{shard} is damaged: {error}") from None
+    return weights
+
+
+def replay(run: Run, pipeline: LocalPipeline, segments: dict[int, Recorded]) -> None:
+    """Train `pipeline` in the orders of `segments`."""
     a, done = run.config.method.accumulation, 0
-    files = sorted((recorded / "orders").glob("*.csv"))
-    for file in Progress(iterable=files, desc="replay", unit="segment"):
-        orders, end = read_orders(file.read_text()), int(file.stem)
-        pipeline.schedule = Recorded(orders, a)
+    for end, order in Progress(iterable=segments.items(), desc="replay", unit="segment"):
+        pipeline.schedule = order
         pipeline.train(run.batches(pipeline.microbatch, (end - done) * a))
         done = end
 
 
-def differences(pipeline: LocalPipeline, model: Path) -> dict[str, float]:
+def differences(pipeline: LocalPipeline, recorded: dict[str, torch.Tensor]) -> dict[str, float]:
     """{weight: largest absolute difference} of what is not bitwise equal."""
-    recorded = {}
-    for shard in model.glob("*.safetensors"):
-        recorded |= load_file(shard)
-    found = {}
+    return {
+        name: (weight.cpu() - recorded[name]).abs().max().item()
+        for name, weight in parameters(pipeline)
+        if not torch.equal(weight.cpu(), recorded[name])
+    }
+
+
+def parameters(pipeline: LocalPipeline) -> Iterator[tuple[str, torch.Tensor]]:
     for stage in pipeline.stages:
-        for name, weight in stage.module.state_dict().items():
-            if not torch.equal(weight.cpu(), recorded[name]):
-                found[name] = (weight.cpu() - recorded[name]).abs().max().item()
-    return found
+        yield from stage.module.state_dict().items()
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ clock of the run. If the run kept its timeline (timeline=true), writes it to RUN
 https://ui.perfetto.dev opens.
 """
 
-import json
 from collections import Counter, defaultdict
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from omegaconf import OmegaConf
 from tabulate import tabulate
 
 from experiments.cli import arguments, user_errors
+from experiments.runfolder import RunFolder
 from paci.clock import Step
 from paci.timeline import Timeline
 
@@ -27,9 +27,10 @@ def main() -> None:
             raise ValueError(f"name one run folder, not {len(given)} of them")
         run = Path(given[0])
         rows = table(run)
-    print(tabulate(rows, headers="keys", floatfmt=".3f", missingval="–"))
-    if (run / "timeline.parquet").is_dir():
-        read(run).perfetto(run / "trace.json")
+        print(tabulate(rows, headers="keys", floatfmt=".3f", missingval="–"))
+        if kept := any((run / "timeline.parquet").glob("*.parquet")):
+            read(run).perfetto(run / "trace.json")
+    if kept:
         print(f"\n{run / 'trace.json'}: the same action by action, for https://ui.perfetto.dev")
     else:
         print("\nNo trace.json: the run kept no timeline (timeline=true).")
@@ -39,13 +40,20 @@ def table(run: Path) -> list[dict]:
     """A row a rank, from stages.jsonl. The bubble is all the time not busy; what of it no wait
     accounts for is the runtime's own, and the ends of segments, which not all ranks reach at once.
     """
-    if not (run / "stages.jsonl").is_file():
-        raise ValueError(f"{run} has no stages.jsonl: it is no run folder, or no segment has ended")
+    lines = RunFolder(run, None).lines("stages.jsonl")
+    if not lines:
+        raise ValueError(
+            f"{run} has nothing in stages.jsonl: it is no run folder, or no segment has ended"
+        )
+    if not all({"rank", "busy_seconds", "idle_seconds"} <= line.keys() for line in lines):
+        raise ValueError(
+            f"{run / 'stages.jsonl'} does not say how long each rank was busy: it is damaged, or "
+            "of an older version"
+        )
     busy: Counter[int] = Counter()
     idle: dict[int, dict[int, float]] = defaultdict(dict)  # a rank's stages all give the rank's
     waiting: dict[int, dict[int, dict]] = defaultdict(dict)
-    for text in (run / "stages.jsonl").read_text().splitlines():
-        line = json.loads(text)
+    for line in lines:
         rank, update = line["rank"], line["update"]
         busy[rank] += line["busy_seconds"]
         idle[rank][update] = line["idle_seconds"]
@@ -76,9 +84,14 @@ def keep(timeline: Timeline, file: Path, first: int, seconds: float) -> None:
 
 
 def read(run: Path) -> Timeline:
-    """What `keep` kept of a run, all its segments together."""
-    rows = pandas.read_parquet(run / "timeline.parquet")
-    accumulation = OmegaConf.load(run / "config.yaml").method.accumulation
+    """What `keep` kept of a run, all its segments together. Raises ValueError if it is damaged."""
+    try:
+        rows = pandas.read_parquet(run / "timeline.parquet")
+        accumulation = OmegaConf.load(run / "config.yaml").method.accumulation
+    except Exception as error:
+        raise ValueError(
+            f"{run}: timeline.parquet or config.yaml cannot be read ({type(error).__name__})"
+        ) from error
     steps = [Step(*row) for row in rows.itertuples(index=False)]
     return Timeline(steps, int(rows["rank"].max()) + 1, accumulation)
 

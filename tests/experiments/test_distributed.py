@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -189,6 +190,13 @@ def test_what_has_no_timeline_is_refused(monkeypatch, capsys, given):
     assert capsys.readouterr().err.count("error: ") == 1
 
 
+def test_a_run_of_an_older_version_has_no_timeline(tmp_path):
+    line = {"update": 1, "stage": 0, "busy_seconds": 1.0, "idle_seconds": 1.0}
+    (tmp_path / "stages.jsonl").write_text(json.dumps(line) + "\n")
+    with pytest.raises(ValueError, match="or of an older version"):
+        timeline.table(tmp_path)
+
+
 # The same again
 
 
@@ -224,10 +232,29 @@ def test_a_replay_names_what_differs(dynamic, monkeypatch, capsys):
     assert said == f"{name} differs by up to 0.5\n{dynamic}: replayed, not equal\n"
 
 
-def test_what_cannot_be_replayed_is_refused(tmp_path, monkeypatch, capsys):
-    code, said = replayed(monkeypatch, capsys, tmp_path)
+DAMAGE = {
+    "config.yaml": (None, "is not a run folder"),
+    "config.yaml ": ("{", "config.yaml is damaged, or of an older version"),
+    "config.yaml  ": ("executor: {name: local}", "config.yaml is damaged, or of an older version"),
+    "model/model-00001-of-00002.safetensors": (None, "model lacks"),
+    "model/model-00002-of-00002.safetensors": ("x", "00002.safetensors is damaged"),
+    "orders/000000002.csv": (None, "orders lacks the segment to update 2"),
+    "orders/000000002.csv ": ("0F0,0B0", "orders/000000002.csv is damaged"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_what_cannot_be_replayed_is_refused(name, dynamic, tmp_path, monkeypatch, capsys):
+    folder, (text, sentence) = tmp_path / dynamic.name, DAMAGE[name]
+    shutil.copytree(dynamic, folder)
+    if text is None:
+        (folder / name).unlink()
+    else:
+        (folder / name.strip()).write_text(text)
+    code, said = replayed(monkeypatch, capsys, folder)
     assert code == 2
-    assert "is not a run folder" in said
+    assert sentence in said
+    assert said.count("\n") == 1
 
 
 # Ends
