@@ -21,7 +21,8 @@ def user_errors(kind: type[ValueError] = ValueError) -> Iterator[None]:
         print(f"error: {error}", file=sys.stderr)
         raise SystemExit(2) from None
     except OSError as error:
-        print(f"error: {error.filename}: {error.strerror}", file=sys.stderr)
+        what = f"{error.filename}: {error.strerror}" if error.filename else error
+        print(f"error: {what}", file=sys.stderr)
         raise SystemExit(2) from None
     except KeyboardInterrupt:
         print("interrupted before any work", file=sys.stderr)

@@ -19,7 +19,7 @@ from experiments import data, models
 from experiments.config import cost_of, is_measured
 from experiments.cut import cut_for
 from experiments.environment import processor
-from experiments.kept import kept
+from experiments.kept import kept, read_cost
 from experiments.optimizer import make_optimizer
 from experiments.run import Run
 from experiments.runfolder import replace
@@ -48,9 +48,7 @@ def cost_for(run: Run) -> Cost:
         table = table_for(config, run.corpus.vocabulary)
         transfer = table["microbatch"] * config.executor.get("transfer", 0.0)
         replace(file, json.dumps(table | {"transfer": transfer}, indent=1))
-    table = json.loads(file.read_text())
-    del table["microbatch"]
-    return Cost(**table)
+    return read_cost(file, config.stages)
 
 
 def measure_all(configs: Sequence[dict]) -> None:

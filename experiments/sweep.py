@@ -8,7 +8,7 @@ On this machine (cluster=local, inline) it waits for the runs; with cluster=slur
 and ends: `python -m experiments.status RUNS` tells what becomes of them.
 """
 
-import json
+import shlex
 import sys
 import traceback
 from pathlib import Path
@@ -23,6 +23,7 @@ from experiments.cli import interruptible, overrides, user_errors
 from experiments.config import is_measured, ranks, run_name, updates
 from experiments.dispatch import dispatch
 from experiments.grid import grid
+from experiments.kept import check_kept, read
 from experiments.progress import Progress
 from experiments.runfolder import InUse, RunFolder
 from experiments.slurm import submission
@@ -35,6 +36,7 @@ def main() -> None:
         folders = [RunFolder(Path(c.runs) / run_name(c), c) for c in configs]
         for folder in folders:
             folder.check_config()
+            check_kept(folder)
         if configs[0].cluster.name == "slurm":
             return submit(folders)
         if configs[0].dry_run:
@@ -60,12 +62,13 @@ def submit(folders: list[RunFolder]) -> None:
         data.load(corpus, verify=False)
     if config.dry_run:
         return submission.preview(folders)
+    runs = shlex.quote(config.runs)
     count = submission.submit_missing(folders, run)
     print(
         f"\n{count} jobs submitted, which need neither this command nor this terminal:\n"
-        f"    python -m experiments.status {config.runs}            what becomes of them\n"
-        f"    python -m experiments.status {config.runs} --cancel   ends them\n"
-        f"    python -m paper_figures {config.runs}                 their tables and figures\n"
+        f"    python -m experiments.status {runs}            what becomes of them\n"
+        f"    python -m experiments.status {runs} --cancel   ends them\n"
+        f"    python -m paper_figures {runs}                 their tables and figures\n"
         "The same command again submits what has been lost, and nothing twice."
     )
 
@@ -114,7 +117,7 @@ def measure_costs(configs: list[DictConfig]) -> None:
     argument = [OmegaConf.to_container(config) for config in configs]
     with Progress(desc="measuring costs", unit="table") as bar:
         for _ in dispatch(measure, [argument], alone, logs, configs[0].executor.device):
-            bar.at(len(json.loads(file.read_text())) if file.exists() else 0)
+            bar.at(len(read(file)))
 
 
 def measure(configs: list[dict]) -> None:

@@ -28,6 +28,7 @@ from tqdm import tqdm
 from experiments import data
 from experiments.config import compose, is_measured, ranks
 from experiments.costs import cost_for
+from experiments.kept import check_kept
 from experiments.rank import backend, check_started, is_first, join, started_by
 from experiments.run import Run
 from experiments.runfolder import InUse
@@ -50,6 +51,7 @@ def main() -> None:
             data.prepare(config.data)
         run = Run(config)
         run.folder.check_config()
+        check_kept(run.folder)
     if started_by():
         join(config)
     with user_errors(InUse):

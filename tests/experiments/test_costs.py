@@ -6,6 +6,7 @@ from torch import nn
 
 from experiments import costs
 from experiments.config import compose
+from experiments.kept import check_kept
 from experiments.pipelines import clock_of
 from experiments.run import Run
 from paci import Cost, simulate
@@ -132,3 +133,30 @@ def test_each_action_has_its_own_time(index, split, monkeypatch):
     halves = {"input": 3.0, "weight": 0.0} if index else {"input": 0.0, "weight": 0.0}
     assert times == {"forward": 5.0, "update": 2.0} | (halves if split else whole)
     assert stage.ledger.peak_in_flight == 3 - index  # as in 1F1B
+
+
+DAMAGED = {
+    "costs.json": ["", "{", "[]"],
+    "paci-a4-b8-s0/cost.json": [
+        "{",
+        "[]",
+        '{"microbatch": 2}',
+        json.dumps(TABLE | {"transfer": -1.0}),
+        json.dumps(TABLE | {"transfer": 0.0, "forward": [1.0]}),
+        json.dumps(TABLE | {"transfer": 0.0, "tea": 1.0}),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [(name, text) for name in DAMAGED for text in DAMAGED[name]]
+)
+def test_damaged_costs_are_refused_before_any_work(settings, tmp_path, name, text):
+    run = Run(compose(settings))
+    run.folder.path.mkdir(parents=True)
+    file = tmp_path / "runs" / name
+    file.write_text(text)
+    with pytest.raises(ValueError, match=rf"{file}.*remove it"):
+        check_kept(run.folder)
+    with pytest.raises(ValueError, match=rf"{file}.*remove it"):
+        costs.cost_for(run)
