@@ -32,6 +32,8 @@ def _axes(entry: object) -> Axes:
         )
     given = OmegaConf.to_container(entry)
     for key, value in given.items():
+        if not isinstance(key, str):
+            raise ValueError(f"an entry of the grid sets keys of the configuration, not {key!r}")
         if value == []:
             raise ValueError(f"{key} has no value in an entry of the grid")
     return {key: value if isinstance(value, list) else [value] for key, value in given.items()}

@@ -90,10 +90,14 @@ def _check_each(config: DictConfig) -> None:
         value = OmegaConf.select(config, key)
         if value not in accepted:
             raise ValueError(f"{key} must be {' or '.join(accepted)}, not {value!r}")
-    for key in _LISTS:
+    for key, least in _LISTS.items():
         value = config.get(key)
-        if not isinstance(value, ListConfig) or not value:
-            raise ValueError(f"{key} must be a list of whole numbers like [1,2], not {value!r}")
+        listed = isinstance(value, ListConfig) and len(value)
+        if not listed or not all(is_whole(number, least) for number in value):
+            raise ValueError(
+                f"{key} must be a list of whole numbers of at least {least}, like [1,2], "
+                f"not {value!r}"
+            )
 
     betas, residual = config.optimizer.betas, config.model.residual_initialisation
     ok = isinstance(betas, ListConfig) and len(betas) == 2
@@ -209,7 +213,7 @@ _OPTIONAL_WHOLE_NUMBERS = {
     "cluster.cpus_per_task": 1,
 }
 _SWITCHES = ["retry", "dry_run", "timeline"]
-_LISTS = ["batches", "seeds", "accumulations", "counts", "sizes"]
+_LISTS = {"batches": 1, "seeds": 0, "accumulations": 1, "counts": 1, "sizes": 1}
 _POSITIVE = "above 0", lambda value: value > 0
 _NOT_NEGATIVE = "of at least 0", lambda value: value >= 0
 _FRACTION = "from 0 to 1", lambda value: 0 <= value <= 1

@@ -20,7 +20,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from experiments.axes import Axes, combinations, entries
-from experiments.config import CONF, compose, flat, resolve, run_name, select
+from experiments.config import CONF, compose, flat, is_whole, resolve, run_name, select
 
 IMPLIED = {"batch": "batches", "seed": "seeds"}
 """Axes of every entry, and the keys that list their values."""
@@ -41,6 +41,8 @@ def grid(overrides: Sequence[str]) -> list[DictConfig]:
     _refuse_unheeded(overrides, {key for axes in of_entries for key in axes})
     chosen = cache(lambda groups: select([*overrides, *groups]))
     configs = [_configure(point, chosen) for axes in of_entries for point in _points(axes, base)]
+    if not of_entries:
+        raise ValueError("grid must have an entry, like grid=[{method:paci}]")
     if not configs:
         raise ValueError("the grid has no run: each of its entries names a batch not in batches")
     _refuse_namesakes(configs)
@@ -71,9 +73,11 @@ def _configure(point: dict, chosen) -> DictConfig:
     except OmegaConfBaseException as error:
         raise ValueError(f"there is no setting {key!r} in the configuration") from error
     if "microbatch" in point:
-        if not isinstance(microbatch, int):
-            raise ValueError(f"microbatch must be a whole number of sequences, not {microbatch!r}")
-        config.batch = microbatch * config.method.accumulation
+        accumulation = config.method.accumulation
+        for key, value in (("microbatch", microbatch), ("method.accumulation", accumulation)):
+            if not is_whole(value, 1):
+                raise ValueError(f"{key} must be a whole number of at least 1, not {value!r}")
+        config.batch = microbatch * accumulation
     return resolve(config)
 
 

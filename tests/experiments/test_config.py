@@ -73,8 +73,11 @@ def test_the_papers_set_up(batch, expected):
         ("optimizer.lr=-1", "optimizer.lr must be a number above 0, not -1"),
         ("validation_sequences=all", "validation_sequences must be null or a whole number"),
         ("cluster.parallel=-1", "cluster.parallel must be null or a whole number of at least 1"),
-        ("seeds=3", r"seeds must be a list of whole numbers like \[1,2\], not 3"),
-        ("seeds=[]", r"seeds must be a list of whole numbers like \[1,2\], not \[\]"),
+        ("seeds=3", r"seeds must be a list of whole numbers of at least 0, like \[1,2\], not 3"),
+        (
+            "seeds=[]",
+            r"seeds must be a list of whole numbers of at least 0, like \[1,2\], not \[\]",
+        ),
         ("accumulations=4", r"accumulations must be a list of whole numbers like \[1,2\], not 4"),
         ("task=sleep", "task must be training or throughput, not 'sleep'"),
         ("executor.cost=guessed", "executor.cost must be a table of times or measured, not 'gues"),

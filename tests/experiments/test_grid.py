@@ -140,6 +140,13 @@ def test_a_grid_that_cannot_be_is_refused(overrides, sentence):
         ("{method:paci,mehtod.slack:1}", "there is no setting 'mehtod.slack'"),
         ("{method:paci,method.slack:[]}", "method.slack has no value in an entry of the grid"),
         ("{method:paci,microbatch:two}", "microbatch must be a whole number .*, not 'two'"),
+        ("{method:paci,microbatch:true}", "microbatch must be a whole number .*, not True"),
+        (
+            "{method:paci,microbatch:2,method.accumulation:null}",
+            "method.accumulation must be a whole number of at least 1, not None",
+        ),
+        ("{3:4}", "an entry of the grid sets keys of the configuration, not 3"),
+        ("", "grid must have an entry"),
         ("{method:paci,microbatch:2,batch:16}", "names batch or microbatch, not both"),
         ("{method:paci,batch:8}", "the grid has no run"),
         ("{method:paci},{method:paci}", "the grid has paci-a4-b16-s0 2 times: leave one of them"),
