@@ -138,6 +138,11 @@ def script(count: int, cluster: DictConfig, shape: Shape, logs: Path, code: Path
 
 
 def _executor(cluster: DictConfig, shape: Shape, logs: Path, code: Path):
+    if set(str(logs.absolute())) & set("%\\\n"):
+        raise ValueError(
+            f"SLURM cannot write a log in {str(logs.absolute())!r}: choose a folder whose path has "
+            "no %, backslash or line break, with runs=..."
+        )
     try:
         executor = submitit.SlurmExecutor(logs, max_num_timeout=cluster.requeues)
     except RuntimeError:

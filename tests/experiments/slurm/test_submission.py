@@ -92,3 +92,10 @@ def test_without_slurm_or_data_nothing_is_submitted(sweep, tmp_path):
     assert code == 2
     assert "run `python -m experiments.prepare`" in said
     assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("odd", ["100%", "back\\slash"])
+def test_a_path_that_slurm_reads_in_its_own_way_is_refused(sweep, tmp_path, odd):
+    code, said = sweep([f"runs='{tmp_path / odd}'", "dry_run=true"])
+    assert code == 2
+    assert "choose a folder whose path has no %" in said
