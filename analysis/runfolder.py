@@ -1,6 +1,7 @@
 """One run folder, read: whatever state a crash, a resume or a hand has left it in."""
 
 import json
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -155,7 +156,8 @@ def _read_repetitions(path: Path, run: Run) -> None:
     rows = _rows(path, run)
     run.throughput = frame(rows, REPETITION_COLUMNS, ["repetition"])
     run.row["clock"] = one_clock(rows, path.name)
-    if not (run.throughput[["tokens", "seconds"]] > 0).all(axis=None):
+    counted = run.throughput[["tokens", "seconds"]]
+    if not ((counted > 0) & (counted < math.inf)).all(axis=None):
         raise Unreadable("throughput.jsonl has a repetition without tokens or seconds")
 
 

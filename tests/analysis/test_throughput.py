@@ -51,6 +51,13 @@ def test_seeds_of_one_setting_are_one_row_and_sources_never_are(write_throughput
     assert rows["rate"].tolist() == [2048, 3072]
 
 
+@pytest.mark.parametrize("seconds", [0, -1, float("inf"), float("nan")])
+def test_a_repetition_of_no_time_or_for_ever_is_no_evidence(write_throughput, seconds):
+    write_throughput("odd", seconds=[1, seconds])
+    frames = read_runs(write_throughput.root)
+    assert frames.runs.loc["odd", "state"] == "unreadable"
+
+
 def test_out_of_memory_is_a_result_without_a_rate(write_throughput):
     write_throughput("big", microbatch=8, seconds=[], state="out-of-memory", why="stage 0")
     write_throughput("dead", microbatch=16, state="failed", why="stage 0")
