@@ -12,7 +12,7 @@ import paper_figures
 from analysis import Frames, NoRuns, read_runs
 from analysis.made import BROKEN, MADE, REFUSED
 from paper_figures.make import experiments_of, make, parameters_of
-from paper_figures.output import on_screen, save_made
+from paper_figures.output import NotWritable, check_writable, on_screen, save_made
 
 SHOWN = ("final_loss", "speedup", "claims")
 """Tables that are also printed, the most important one last."""
@@ -43,6 +43,12 @@ def main(names: list[str] | None = None, argv: list[str] | None = None) -> int:
         print(read, file=sys.stderr)
         if names or not args.runs.is_dir():
             return 2
+
+    try:
+        check_writable(out)
+    except NotWritable as error:
+        print(error, file=sys.stderr)
+        return 2
 
     items, tables = {}, {}
     for count, (name, module) in enumerate(modules.items(), start=1):

@@ -3,6 +3,7 @@
 import io
 import os
 from pathlib import Path
+from tempfile import TemporaryFile
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -90,6 +91,22 @@ def _text(cell: object, digits: int = 4) -> str:
     if cell is None or (isinstance(cell, float) and pd.isna(cell)):
         return "–"
     return f"{cell:.{digits}g}" if isinstance(cell, float) else str(cell)
+
+
+class NotWritable(Exception):
+    """A folder that nothing can be written to; the message says why, and what to do."""
+
+
+def check_writable(folder: Path) -> None:
+    """Raise NotWritable, before any work, for a folder that `write` could not write to."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise NotWritable(
+            f"error: {folder} cannot be written to ({error.strerror}): choose another with --out"
+        ) from None
 
 
 def write(path: Path, content: bytes) -> Path:

@@ -21,7 +21,7 @@ from analysis import Frames, NoRuns, read_runs
 from analysis.made import MADE, Item, read_made
 from analysis.report import by_state, not_results, outdated
 from analysis.verdicts import FAILS, HOLDS
-from paper_figures.output import readable, write
+from paper_figures.output import NotWritable, check_writable, readable, write
 
 SECTIONS = {
     "claims": "Claims",
@@ -251,12 +251,18 @@ def main(argv: list[str] | None = None) -> int:
         description="Puts what was made of run folders on one page, RUNS/figures/report.html.",
     )
     parser.add_argument("runs", type=Path, help="folder of run folders, at any depth")
-    parser.add_argument("--figures", type=Path, help="where those are (default: RUNS/figures)")
+    parser.add_argument(
+        *("--figures", "--out"),
+        type=Path,
+        help="where those are, and the page will be (default: RUNS/figures)",
+    )
     args = parser.parse_args(argv)
     folder = args.figures or args.runs / "figures"
     try:
         frames = read_runs(args.runs)
-    except NoRuns as error:
+        if read_made(folder):
+            check_writable(folder)
+    except (NoRuns, NotWritable) as error:
         print(error, file=sys.stderr)
         return 2
     if not read_made(folder):

@@ -74,6 +74,16 @@ def test_no_runs_is_one_sentence_and_status_2(tmp_path):
     assert "No run folder" in done.stderr
 
 
+def test_where_nothing_can_be_written_one_sentence_says_so(q1, capsys):
+    file = q1 / "figures"
+    file.write_text("")
+    assert main(["drift"], [str(q1)]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "choose another with --out" in said
+    assert main(["drift"], [str(q1), "--out", str(q1 / "elsewhere")]) == 0
+
+
 def test_only_failed_runs_are_named_with_status_1(q1, capsys):
     for status in q1.glob("*/status.json"):
         status.write_text('{"state": "failed", "why": "loss is NaN", "update": 4, "updates": 100}')
