@@ -93,4 +93,8 @@ def queue(ids: Iterable[str]) -> dict[str, Queued] | None:
 
 
 def cancel(ids: Iterable[str]) -> None:
-    subprocess.run(["scancel", *ids], check=True)
+    """Raises ValueError, in SLURM's words, if it does not end them all: somebody else's, say."""
+    asked = subprocess.run(["scancel", *ids], capture_output=True, text=True)
+    if asked.returncode:
+        said = asked.stderr.strip().splitlines() or ["scancel failed"]
+        raise ValueError(f"SLURM does not cancel: {said[-1]}")
