@@ -78,7 +78,7 @@ def test_the_papers_set_up(batch, expected):
             "seeds=[]",
             r"seeds must be a list of whole numbers of at least 0, like \[1,2\], not \[\]",
         ),
-        ("accumulations=4", r"accumulations must be a list of whole numbers of at least 1, like \[1,2\], not 4"),
+        ("accumulations=4", "accumulations must be a list of whole numbers of at least 1, .*not 4"),
         ("task=sleep", "task must be training or throughput, not 'sleep'"),
         ("executor.cost=guessed", "executor.cost must be a table of times or measured, not 'gues"),
         ("executor.transfer=1", "executor.transfer stands beside measured costs: set executor.co"),

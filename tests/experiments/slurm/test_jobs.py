@@ -53,3 +53,11 @@ def test_the_newest_job_of_a_run_is_its_job(tmp_path):
         "b": "1_1",
     }
     assert os.listdir(tmp_path) == [".jobs"]
+
+
+def test_what_slurm_does_not_cancel_is_said(tmp_path, monkeypatch):
+    (tmp_path / "scancel").write_text("#!/bin/sh\necho 'error: permission denied' >&2; exit 210\n")
+    (tmp_path / "scancel").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ValueError, match="SLURM does not cancel: error: permission denied"):
+        jobs.cancel(["12"])
