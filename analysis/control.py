@@ -10,13 +10,14 @@ of its forward. So the final training losses (nats per token) of three methods s
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import inf, isnan
 
 import numpy as np
 import pandas as pd
 
 from analysis.cells import Cell, differences
 from analysis.drift import mean_movement
-from analysis.statistics import final_losses, mean_and_interval
+from analysis.statistics import final_losses, mean_and_interval, mean_and_std
 
 PARTS = ("delay", "inconsistency", "distance")
 
@@ -64,3 +65,14 @@ def splits(group: Sequence[Cell], flush: Cell | None) -> Iterator[Split]:
             for stashed in group:
                 if stashed.variant == twin and not differences(stashed, flush):
                     yield Split(live, stashed, flush)
+
+
+def flush_of(group: list[Cell]) -> Cell | None:
+    """The flush baseline of a setting: of several, the one with the lowest final loss."""
+    flushes = [cell for cell in group if cell.variant.is_flush]
+
+    def final_loss(cell: Cell) -> float:
+        loss, _ = mean_and_std(final_losses(cell.losses))
+        return inf if isnan(loss) else loss  # a seed diverged: the last to be chosen
+
+    return min(flushes, key=final_loss, default=None)

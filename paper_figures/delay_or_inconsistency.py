@@ -9,8 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from analysis import CannotAnswer, Frames, by_setting, cells
-from analysis.claims.q1 import flush_of
-from analysis.control import PARTS, Split, splits
+from analysis.control import PARTS, Split, flush_of, splits
 from paper_figures import style
 from paper_figures.command import main
 

@@ -6,8 +6,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from analysis import Cell, Frames, by_setting, cells
-from analysis.claims.q1 import published_loss
-from analysis.claims.rows import published_batch
+from analysis.counterparts import published_batch, published_loss
 from analysis.statistics import FINAL_FRACTION, final_losses, mean_and_std, rms_of_std
 from paper_figures import style
 from paper_figures.command import main

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from analysis import CannotAnswer, Cell, Frames, by_setting, cells
-from analysis.claims.rows import published_batch
+from analysis.counterparts import published_batch
 from analysis.speedup import BEST, EQUAL, SpeedUp, speed_ups
 from analysis.thresholds import timed
 from paper_figures import style

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -27,10 +28,9 @@ def table(frames: Frames, thresholds: Sequence[float] | None = None) -> pd.DataF
     how many it is reached."""
     rows = _papers_rows()
     for (scale, clock, batch), group, steps in _settings(frames, thresholds)[0]:
-        times = {(cell, step): times_to(cell, step) for cell in group for step in steps}
-        finite = [time for each in times.values() for time in each if np.isfinite(time)]
-        unit, name = style.time_unit(max(finite, default=0))
-        for (cell, step), seconds in times.items():
+        unit, name = _unit(group, steps)
+        for cell, step in product(group, steps):
+            seconds = times_to(cell, step)
             reached = int(np.isfinite(seconds).sum())
             measured = reached == len(seconds)
             mean, std = mean_and_std(seconds / unit) if measured else (_missing(seconds), None)
@@ -64,8 +64,7 @@ def draw(frames: Frames, thresholds: Sequence[float] | None = None) -> Figure:
     settings, left_out = _settings(frames, thresholds)
     fig, axes = style.panels(len(settings), height=2.8)
     for ax, (setting, group, steps) in zip(axes, settings, strict=True):
-        finite = [t for cell in group for step in steps for t in times_to(cell, step)]
-        unit, name = style.time_unit(max(filter(np.isfinite, finite), default=0))
+        unit, name = _unit(group, steps)
         for place, cell in enumerate(group):
             _line(ax, cell, steps, unit, offset=(place - (len(group) - 1) / 2) * 0.09)
         ax.set_xticks(range(len(steps)), [f"≤{step:g}" for step in steps])
@@ -98,6 +97,12 @@ def _settings(
     if not found:
         raise CannotAnswer(NOTHING)
     return found, left_out
+
+
+def _unit(group: list[Cell], steps: Sequence[float]) -> tuple[float, str]:
+    """The unit of a setting's times."""
+    times = (time for cell, step in product(group, steps) for time in times_to(cell, step))
+    return style.time_unit(max(filter(np.isfinite, times), default=0))
 
 
 def _papers_rows() -> list[dict]:

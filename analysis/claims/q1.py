@@ -1,15 +1,13 @@
 """The claims of the paper's Q1 (stability), judged on the runs at hand."""
 
-from math import inf, isnan
-
 import pandas as pd
 
 from analysis import verdicts
 from analysis.cells import Cell, by_setting, differences
-from analysis.claims.rows import COLUMNS, NOT_THE_PAPERS, published_batch, row, unless_smoke
-from analysis.control import splits
+from analysis.claims.rows import COLUMNS, NOT_THE_PAPERS, row, unless_smoke
+from analysis.control import flush_of, splits
+from analysis.counterparts import published_batch, published_loss
 from analysis.drift import largest_drift
-from analysis.statistics import final_losses, mean_and_std
 from analysis.verdicts import FAILS, HOLDS, UNTESTED, Verdict
 
 
@@ -31,31 +29,6 @@ def q1_claims(made: list[Cell], published: pd.DataFrame) -> pd.DataFrame:
         place = {"batch": "all", "scale": scale, "clock": clock}
         rows += [found | place for found in _runtime_claims(group)]
     return pd.DataFrame(rows, columns=COLUMNS)
-
-
-def flush_of(group: list[Cell]) -> Cell | None:
-    """The flush baseline of a setting: of several, the one with the lowest final loss."""
-    flushes = [cell for cell in group if cell.variant.is_flush]
-
-    def final_loss(cell: Cell) -> float:
-        loss, _ = mean_and_std(final_losses(cell.losses))
-        return inf if isnan(loss) else loss  # a seed diverged: the last to be chosen
-
-    return min(flushes, key=final_loss, default=None)
-
-
-def published_loss(cell: Cell, batch: int | None, published: pd.DataFrame) -> str:
-    """The paper's final training loss for a variant ("2.79 ± 0.00167"), or "–"."""
-    name = cell.variant.label if cell.variant.asynchronous else cell.variant.method
-    found = published[
-        (published["claim"] == "final training loss")
-        & (published["batch"] == batch)
-        & (published["variant"] == name)
-    ]
-    if found.empty:
-        return "–"
-    value, spread = found.iloc[0][["value", "spread"]]
-    return f"{value:.2f}" + ("" if pd.isna(spread) else f" ± {spread:g}")
 
 
 def _loss_claims(group, scale, paper_batch, published) -> list[dict]:

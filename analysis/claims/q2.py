@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import pandas as pd
 
 from analysis.cells import CannotAnswer, Cell, by_setting
-from analysis.claims.rows import COLUMNS, published_batch, row, unless_smoke
+from analysis.claims.rows import COLUMNS, row, unless_smoke
+from analysis.counterparts import published_batch
 from analysis.speedup import BEST, EQUAL, SpeedUp, speed_ups
 from analysis.thresholds import GIVEN_COSTS, timed
 from analysis.verdicts import FAILS, HOLDS, UNDECIDED, UNTESTABLE, UNTESTED, Verdict, sooner

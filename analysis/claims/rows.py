@@ -2,7 +2,6 @@
 
 import pandas as pd
 
-from analysis.cells import Cell
 from analysis.verdicts import UNTESTABLE, UNTESTED, Verdict
 
 COLUMNS = ["claim", "batch", "variant", "paper", "ours", "scale", "clock", "verdict", "why"]
@@ -28,17 +27,3 @@ def unless_smoke(scale: str) -> Verdict | None:
     """The verdict on whatever has to do with learning, at the smoke scale."""
     why = "the smoke scale trains for too few updates"
     return Verdict("–", UNTESTABLE, why) if scale == "smoke" else None
-
-
-def published_batch(
-    batch: int, made: list[Cell], scale: str, published: pd.DataFrame
-) -> int | None:
-    """The paper's batch size that ours stands for: the same one, or the same rank by size.
-
-    Below the paper's scale the smaller batch is compared with the paper's smaller, and so on.
-    """
-    theirs = sorted({int(b) for b in published["batch"].dropna()})
-    mine = sorted({cell.batch for cell in made if cell.scale == scale})
-    if scale == "paper" or set(mine) & set(theirs):
-        return batch if batch in theirs else None
-    return dict(zip(mine, theirs, strict=False)).get(batch)

@@ -4,8 +4,7 @@ import pandas as pd
 import pytest
 
 from analysis import cells, read_runs
-from analysis.claims.q1 import flush_of
-from analysis.control import splits
+from analysis.control import flush_of, splits
 from analysis.verdicts import FAILS, HOLDS, UNDECIDED, mostly_delay
 
 
