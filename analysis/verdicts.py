@@ -59,10 +59,10 @@ def tracks(paci: pd.DataFrame, flush: pd.DataFrame) -> Verdict:
     if np.isnan(doubt):
         return Verdict(measured, UNDECIDED, "needs two seeds in common with flush")
     if abs(gap) + doubt <= TRACKING_MARGIN:
-        return Verdict(measured, HOLDS, f"gap within {TRACKING_MARGIN}, with its 95 % interval")
+        return Verdict(measured, HOLDS, f"gap within {TRACKING_MARGIN}, with its 95% interval")
     if abs(gap) - doubt > TRACKING_MARGIN:
-        return Verdict(measured, FAILS, f"gap beyond {TRACKING_MARGIN}, with its 95 % interval")
-    return Verdict(measured, UNDECIDED, f"the gap's 95 % interval contains ±{TRACKING_MARGIN}")
+        return Verdict(measured, FAILS, f"gap beyond {TRACKING_MARGIN}, with its 95% interval")
+    return Verdict(measured, UNDECIDED, f"the gap's 95% interval contains ±{TRACKING_MARGIN}")
 
 
 def varies_less(paci: pd.DataFrame, flush: pd.DataFrame) -> Verdict:
@@ -118,7 +118,7 @@ def grows_with_drift(by_drift: list[tuple[str, int, pd.DataFrame]]) -> Verdict:
                 unclear.append(f"{high} and {low}")
     if unclear:
         return Verdict(measured, UNDECIDED, f"too close to order: {unclear[0]}")
-    return Verdict(measured, HOLDS, "every pair is ordered, with its 95 % interval")
+    return Verdict(measured, HOLDS, "every pair is ordered, with its 95% interval")
 
 
 def mostly_delay(parts: pd.DataFrame) -> Verdict:
@@ -139,12 +139,12 @@ def mostly_delay(parts: pd.DataFrame) -> Verdict:
         return Verdict(ours, UNDECIDED, "needs two seeds in common with flush and the control")
     distance, doubt = mean_and_interval(sizes["distance"])
     if not distance > doubt:
-        return Verdict(ours, UNDECIDED, "the 95 % interval of the distance from flush contains 0")
+        return Verdict(ours, UNDECIDED, "the 95% interval of the distance from flush contains 0")
     excess, doubt = mean_and_interval(sizes["delay"] - sizes["inconsistency"])
     if excess > doubt:
-        return Verdict(ours, HOLDS, "delay is the larger, with its 95 % interval")
+        return Verdict(ours, HOLDS, "delay is the larger, with its 95% interval")
     if excess < -doubt:
-        return Verdict(ours, FAILS, "inconsistency is the larger, with its 95 % interval")
+        return Verdict(ours, FAILS, "inconsistency is the larger, with its 95% interval")
     return Verdict(ours, UNDECIDED, "the two are too close to order")
 
 
@@ -159,10 +159,10 @@ def sooner(ratios: pd.Series) -> Verdict:
     if np.isnan(doubt):
         return Verdict(ours, UNDECIDED, "needs two seeds in common with flush")
     if mean - doubt > 1:
-        return Verdict(ours, HOLDS, "above 1, with its 95 % interval")
+        return Verdict(ours, HOLDS, "above 1, with its 95% interval")
     if mean + doubt < 1:
-        return Verdict(ours, FAILS, "below 1, with its 95 % interval")
-    return Verdict(ours, UNDECIDED, "the 95 % interval contains 1")
+        return Verdict(ours, FAILS, "below 1, with its 95% interval")
+    return Verdict(ours, UNDECIDED, "the 95% interval contains 1")
 
 
 def _signed(gap: float, doubt: float) -> str:

@@ -21,11 +21,11 @@ def table(frames: Frames, thresholds: Sequence[float] | None = None) -> pd.DataF
 
 def note(made: pd.DataFrame) -> str:
     return (
-        "Ours: means over seeds ± half of their 95 % interval (Student's t), of differences and "
+        "Ours: means over seeds ± half of their 95% interval (Student's t), of differences and "
         "ratios seed by seed; the paper's ± is as it prints it. Final losses, in nats per token of "
         f"either's data, track each other if they differ by at most {TRACKING_MARGIN}, "
         f"throughputs are equal within {MARGIN:.0%}. Of means, a rule says {HOLDS} or {FAILS} "
-        "only if all of the 95 % interval does; of spreads, only if it does without any one of "
+        "only if all of the 95% interval does; of spreads, only if it does without any one of "
         f"the seeds. {UNDECIDED.capitalize()}: it was measured, but both answers remain "
         f"open. {UNTESTABLE.capitalize()}: runs of this scale or on this clock cannot tell. "
         f"{UNTESTED.capitalize()}: the runs it takes are not "

@@ -40,7 +40,7 @@ def table(frames: Frames) -> pd.DataFrame:
 def note(made: pd.DataFrame) -> str:
     return (
         "Final training loss: delay is PACI with stashed weights less flush, inconsistency PACI "
-        "less PACI with stashed weights, distance their sum; ± half of the 95 % interval of the "
+        "less PACI with stashed weights, distance their sum; ± half of the 95% interval of the "
         "mean over paired seeds (Student's t). Movement: of PACI's weights between a micro-batch's "
         "forward and its backward, relative to their norm, mean over the samples of the run."
     )
@@ -70,7 +70,7 @@ def draw(frames: Frames) -> Figure:
     style.footnote(
         fig,
         "Delay: stashed weights less flush; inconsistency: live less stashed weights; distance: "
-        "their sum. Mean over paired seeds and its 95 % interval (Student's t). Weights move: "
+        "their sum. Mean over paired seeds and its 95% interval (Student's t). Weights move: "
         "stage 0's, from forward to backward, relative to their norm.",
         style.partial_note(frames.of(EXPERIMENT).partial),
     )

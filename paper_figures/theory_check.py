@@ -42,7 +42,7 @@ def table(frames: Frames) -> pd.DataFrame:
 def note(made: pd.DataFrame) -> str:
     return (
         "Tokens/s, or tokens per unit on the clock named simulated. Deviation: of PACI from flush "
-        "over efficiency, ± its 95 % interval. The efficiency m/(m+N-1) is of equal stages; as "
+        "over efficiency, ± its 95% interval. The efficiency m/(m+N-1) is of equal stages; as "
         "unequal as they are by their busy times, a flush idles less, and the deviation is the "
         "next column's."
     )

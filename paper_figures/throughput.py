@@ -45,7 +45,7 @@ def table(frames: Frames) -> pd.DataFrame:
 def note(made: pd.DataFrame) -> str:
     given = bool((made["clock"] == "simulated").any())
     return (
-        "Micro-batches in sequences. ±: half of the 95 % interval of the mean over repetitions "
+        "Micro-batches in sequences. ±: half of the 95% interval of the mean over repetitions "
         "(Student's t), in % of it. Simulated, emulated and real times are of different things and "
         "compare within each."
         + " The clock named simulated counts units of given costs, not seconds."
@@ -73,7 +73,7 @@ def draw(frames: Frames) -> Figure:
     fig.legend(handles=handles, loc="outside upper center", ncols=columns, columnspacing=1.2)
     style.footnote(
         fig,
-        f"Steady state, {made['runs'].sum()} runs; bars: 95 % interval of the mean over "
+        f"Steady state, {made['runs'].sum()} runs; bars: 95% interval of the mean over "
         "repetitions (Student's t). "
         "×: out of memory.",
         style.partial_note(frames.of(*EXPERIMENTS).partial),

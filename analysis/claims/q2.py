@@ -99,7 +99,7 @@ def _at_all(found: list[SpeedUp]) -> Verdict:
         for step, one in zip(steps, each, strict=True):
             if one.verdict == verdict:
                 return Verdict(ours, verdict, f"at {step.perplexity:g}: {one.why}")
-    return Verdict(ours, HOLDS, "above 1, with its 95 % interval, at each")
+    return Verdict(ours, HOLDS, "above 1, with its 95% interval, at each")
 
 
 def _judge(it: SpeedUp) -> Verdict:

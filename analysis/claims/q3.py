@@ -101,10 +101,10 @@ def faster(checked: pd.DataFrame) -> Verdict:
         if isnan(doubt):
             return UNDECIDED, "needs two repetitions"
         if gain > doubt:
-            return HOLDS, "above 1, with its 95 % interval"
+            return HOLDS, "above 1, with its 95% interval"
         if gain <= -doubt:
-            return FAILS, "not above 1, with its 95 % interval"
-        return UNDECIDED, "the 95 % interval contains 1"
+            return FAILS, "not above 1, with its 95% interval"
+        return UNDECIDED, "the 95% interval contains 1"
 
     return _at_every_m(
         checked, lambda it: f"{it['speedup']:.2f}× of {1 / it['efficiency']:.2f}×", judge
@@ -162,7 +162,7 @@ def _within(distance: float, doubt: float, what: str) -> tuple[str, str]:
         return HOLDS, what.format(MARGIN)
     if distance - doubt > MARGIN:
         return FAILS, "not " + what.format(MARGIN)
-    return UNDECIDED, f"the 95 % interval contains {MARGIN:.0%}"
+    return UNDECIDED, f"the 95% interval contains {MARGIN:.0%}"
 
 
 def _listed(counts: pd.Series) -> str:
