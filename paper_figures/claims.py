@@ -29,7 +29,8 @@ def note(made: pd.DataFrame) -> str:
         f"the seeds. {UNDECIDED.capitalize()}: it was measured, but both answers remain "
         f"open. {UNTESTABLE.capitalize()}: runs of this scale or on this clock cannot tell. "
         f"{UNTESTED.capitalize()}: the runs it takes are not "
-        "there. A small run's verdict is about that run: scale and clock are part of it."
+        "there. A small run's verdict is about that run: scale and clock are part of it. The "
+        "extrapolation's rest on no run, but on published figures and on simulation."
     )
 
 

@@ -32,6 +32,8 @@ SECTIONS = {
     "": "Methods and schedules",
 }
 """Parts of the page in their order; the last is of what needs no runs."""
+NO_RUNS = "extrapolation"
+"""The question whose claims are judged without any run."""
 CONTEXT = ("experiment", "scale", "clock")
 """Columns that are said once, above the table, if they are the same in all its rows."""
 LONG = 16
@@ -55,7 +57,7 @@ def page(root: Path, folder: Path, frames: Frames) -> str:
         scales=sorted(frames.used["scale"].unique()),
         clocks=sorted(frames.used["clock"].dropna().unique()),
         used=len(frames.used),
-        verdicts=count_verdicts(folder / "claims.csv"),
+        tallies=tallies(folder / "claims.csv"),
         questions=SECTIONS,
         sections=sections(items.values(), folder),
         outdated=[item.name for item in outdated(items.values(), frames)],
@@ -153,11 +155,22 @@ def claims(table: pd.DataFrame) -> dict[str, list[dict]]:
     }
 
 
-def count_verdicts(claims: Path) -> dict[str, int]:
-    """How many claims have each verdict: those that hold, those that do not, the others."""
+def tallies(claims: Path) -> dict[str, dict[str, int]]:
+    """How many claims have each verdict: of those judged from runs, and of those without."""
     if not claims.exists():
         return {}
-    counts = read_table(claims)["verdict"].value_counts()
+    table = read_table(claims)
+    calculated = table["question"] == NO_RUNS
+    parts = {
+        "from the runs": table.loc[~calculated, "verdict"],
+        "by calculation and simulation, from published figures": table.loc[calculated, "verdict"],
+    }
+    return {basis: count_verdicts(verdicts) for basis, verdicts in parts.items() if len(verdicts)}
+
+
+def count_verdicts(verdicts: pd.Series) -> dict[str, int]:
+    """How many there are of each: those that hold, those that do not, the others."""
+    counts = verdicts.value_counts()
     order = [HOLDS, FAILS, *(verdict for verdict in counts.index if verdict not in (HOLDS, FAILS))]
     return {verdict: int(counts[verdict]) for verdict in order if verdict in counts}
 

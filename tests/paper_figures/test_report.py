@@ -102,6 +102,13 @@ def test_numbers_are_those_of_the_tables(runs, html):
         assert f">{cell}</t" in html
 
 
+def test_claims_without_runs_are_not_counted_among_those_of_the_runs(runs):
+    table = report.read_table(runs / "figures" / "claims.csv")
+    of_runs, calculated = report.tallies(runs / "figures" / "claims.csv").values()
+    assert sum(calculated.values()) == sum(table["question"] == "extrapolation") > 0
+    assert sum(of_runs.values()) == sum(table["question"] != "extrapolation")
+
+
 def test_the_same_logs_make_the_same_page(runs, html):
     report.main([str(runs)])
     assert (runs / "figures" / "report.html").read_text() == html
