@@ -337,3 +337,12 @@ def test_a_job_that_lacks_its_data_says_so_at_once(base, say, tmp_path):
     assert row.state == "refused"
     assert row.why.startswith(f"there is no prepared corpus in {folder}")
     assert "python -m experiments.prepare" in row.why
+
+
+def test_another_checkout_does_not_end_this_slurm(tmp_path):
+    script = tmp_path / "tests" / "slurm" / "down.sh"
+    script.parent.mkdir(parents=True)
+    shutil.copyfile(Path(__file__).with_name("down.sh"), script)
+    said = subprocess.run(["bash", script], capture_output=True, text=True, check=True).stdout
+    assert said.startswith("SLURM stays up") or said == "SLURM is down already\n"
+    subprocess.run(["sinfo", "-h"], check=True, capture_output=True)

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # A throwaway SLURM on this machine, from Debian's packages: one node, no accounting. `down.sh`
-# ends it. Idempotent.
+# ends it. Idempotent. A slurm.conf that we did not write is left alone; ours says in its first line
+# which checkout started this SLURM, for others not to end it.
 #   partition main   the default; jobs of at most two days
 # What is unlike a real cluster is so for tests to be short: jobs that are requeued wait five
 # seconds instead of two minutes, and are killed five seconds after they were told to end.
@@ -8,18 +9,21 @@ set -euo pipefail
 
 state=/var/tmp/paci-slurm  # daemons' state, logs and process ids
 conf=/etc/slurm/slurm.conf
+export SLURM_CONF=$conf  # whatever cluster this shell is used to
 mark="# written by tests/slurm/up.sh"
+here=$(cd "$(dirname "$0")/../.." && pwd -P)
 
 fail() { echo "slurm-up: $*" >&2; exit 1; }
 
 [ "$(id -u)" = 0 ] || fail "SLURM's daemons must be started by root, not by $(id -un)"
-if [ -e $conf ] && ! grep -qxF "$mark" $conf; then
-    fail "$conf is of another SLURM on this machine: use that one (pytest -m slurm tests/slurm)"
-fi
+for file in $conf /etc/slurm/cgroup.conf; do
+    [ ! -e $file ] || [[ $(head -n 1 $file) = "$mark"* ]] ||
+        fail "$file is of another SLURM on this machine: use that one (pytest -m slurm tests/slurm)"
+done
 
 if [ -e $state/slurmctld.pid ] && kill -0 "$(cat $state/slurmctld.pid)" 2>/dev/null &&
     [ "$(timeout 10 sinfo -h -o %a 2>/dev/null)" = up ]; then
-    echo "SLURM is up already"
+    echo "SLURM is up already: $(head -n 1 $conf | cut -c 3-)"
     exit
 fi
 
@@ -36,7 +40,7 @@ fi
 mkdir -p $state/{ctld,spool} /etc/slurm
 host=$(hostname -s)
 cat >$conf <<CONF
-$mark
+$mark of $here
 ClusterName=throwaway
 SlurmctldHost=$host
 SlurmUser=root
