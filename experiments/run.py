@@ -29,7 +29,11 @@ class Run:
                 config.validation_sequences,
             )
         except ValueError as error:
-            raise ValueError(f"validation split: {error}") from error
+            raise ValueError(
+                f"validation split: {error} (data.validation={config.data.validation}, "
+                f"validation_microbatch={config.validation_microbatch}, "
+                f"validation_sequences={config.validation_sequences})"
+            ) from error
 
     @property
     def microbatch(self) -> int:

@@ -59,7 +59,12 @@ def submit(folders: list[RunFolder]) -> None:
     ValueError for what its jobs would stumble over: they wait for hours, and we cannot mend it."""
     config = folders[0].config
     for corpus in corpora(folders):
-        data.load(corpus, verify=False)
+        try:
+            data.load(corpus, verify=False)
+        except ValueError as error:
+            if not config.dry_run:
+                raise
+            print(f"warning: {error}", file=sys.stderr)
     if config.dry_run:
         return submission.preview(folders)
     runs = shlex.quote(config.runs)

@@ -2,8 +2,10 @@
 
 import hashlib
 import json
+import re
+import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from filelock import FileLock
+from omegaconf import OmegaConf
 from tqdm import tqdm
 
+from experiments.cli import CONF
 from experiments.data import sources, tokenisers
 from experiments.data.tokenfile import VERSION, TokenFile
 from experiments.data.tokenisers import Tokeniser
@@ -62,10 +66,7 @@ def load(config: Any, verify: bool = True) -> Corpus:
     """
     folder = folder_of(config)
     if not _complete(folder):
-        raise ValueError(
-            f"there is no prepared corpus in {folder}; run `python -m experiments.prepare` "
-            "with the same data configuration first"
-        )
+        raise ValueError(f"there is no prepared corpus in {folder}; run `{_command(config)}` first")
     train, validation = (TokenFile.open(path, verify) for path in _paths(folder))
     return Corpus(train, validation, train.header.vocabulary)
 
@@ -86,6 +87,27 @@ def folder_of(config: Any) -> Path:
 
 def _paths(folder: Path) -> tuple[Path, Path]:
     return folder / "train.tokens", folder / "validation.tokens"
+
+
+def _command(config: Any) -> str:
+    """What prepares the corpus, to be typed into a shell."""
+    words = [f"data={config.source}"]
+    for key, usual in OmegaConf.load(CONF / "data" / f"{config.source}.yaml").items():
+        value = getattr(config, key, usual)
+        if value != usual:
+            words.append(f"data.{key}={_override(value)}")
+    return shlex.join(["python", "-m", "experiments.prepare", *words])
+
+
+def _override(value: Any) -> str:
+    """As Hydra reads it: much like JSON, but for the keys of mappings."""
+    if isinstance(value, Mapping):
+        return f"{{{','.join(f'{key}:{_override(each)}' for key, each in value.items())}}}"
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return f"[{','.join(map(_override, value))}]"
+    if isinstance(value, str) and re.fullmatch(r"[\w.-]*/[\w./-]*", value):
+        return value  # a path, which needs no quotes
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _complete(folder: Path) -> bool:

@@ -129,6 +129,7 @@ def test_a_run_that_cannot_begin_says_why(settings, runs, sweep):
     status, said = sweep([*settings, ONE, "validation_sequences=33"])
     assert status == 1
     assert "failed: validation split: 33 sequences to evaluate on; accepted are multiples" in said
+    assert "validation_sequences=33)" in said
     assert [file.name for file in (runs / NAMES[0]).iterdir()] == ["config.yaml"]  # the plan
 
 

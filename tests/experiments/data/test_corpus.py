@@ -1,4 +1,6 @@
 import os
+import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -6,6 +8,7 @@ from pathlib import Path
 import pytest
 from omegaconf import OmegaConf
 
+from experiments.config import compose
 from experiments.data import corpus, load, prepare
 from experiments.data.tokenisers import Bytes
 
@@ -76,6 +79,27 @@ def test_edited_files_are_prepared_again(configuration, texts):
     with pytest.raises(ValueError, match="there is no prepared corpus"):
         load(config)
     assert prepare(config).train.header.documents == 2940
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        ["data=kjv", "data.folder=else/where", "data.validation=0.5"],
+        ["data=files", "data.files=['a b/ü\"$x.txt', 5.txt]", "data.folder='5'"],
+        ["data=files", "data.files=[5.txt]", "data.vocabulary_files={bpe: '/a b', encoder: c}"],
+    ],
+)
+def test_who_lacks_a_corpus_is_told_what_prepares_it(overrides, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for path in (Path('a b/ü"$x.txt'), Path("5.txt")):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("one\n\ntwo")
+    config = compose(overrides).data
+    with pytest.raises(ValueError, match="there is no prepared corpus") as refused:
+        load(config)
+    words = shlex.split(re.search("run `(.*)` first", str(refused.value))[1])
+    assert words[:3] == ["python", "-m", "experiments.prepare"]
+    assert compose(words[3:]).data == config
 
 
 @pytest.mark.parametrize(

@@ -90,8 +90,15 @@ def test_without_slurm_or_data_nothing_is_submitted(sweep, tmp_path):
     )
     code, said = sweep([f"data.folder={tmp_path / 'none'}"])
     assert code == 2
-    assert "run `python -m experiments.prepare`" in said
+    assert f"run `python -m experiments.prepare data=kjv data.folder={tmp_path / 'none'}`" in said
     assert not (tmp_path / "runs").exists()
+
+
+def test_a_dry_run_without_data_warns_and_goes_on(sweep, tmp_path):
+    code, said = sweep([f"data.folder={tmp_path / 'none'}", "dry_run=true"])
+    assert code == 0
+    assert "warning: there is no prepared corpus" in said
+    assert "#SBATCH" in said
 
 
 @pytest.mark.parametrize("odd", ["100%", "back\\slash"])
