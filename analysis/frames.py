@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
+from analysis.logs import numbered
 from analysis.states import is_result
 
 
@@ -17,7 +18,7 @@ class Frames:
     (drift as a histogram {versions: micro-batches}), sampled weight movement (relative to the
     weights' norm) and, of runs whose task is throughput, repetition. `simulations` has a row per
     line of every `simulations.jsonl`, with whatever columns these have; it stands for no run.
-    `notes` are sentences, each of which names a run.
+    `remarks` are pairs: a run's name, or a file's, and what is to be known of it.
     """
 
     runs: pd.DataFrame
@@ -27,12 +28,26 @@ class Frames:
     movement: pd.DataFrame
     throughput: pd.DataFrame
     simulations: pd.DataFrame
-    notes: tuple[str, ...] = ()
+    remarks: tuple[tuple[str, str], ...] = ()
 
     def of(self, *experiments: str) -> "Frames":
-        """The same frames with only these experiments' runs, and those whose own is unknown."""
+        """The same frames with only these experiments' runs, and those whose own is unknown, and
+        what is to be known of them."""
         mine = self.runs["experiment"].isin(experiments) | self.runs["experiment"].isna()
-        return replace(self, runs=self.runs[mine])
+        others = set(self.runs.index[~mine])
+        remarks = tuple(remark for remark in self.remarks if remark[0] not in others)
+        return replace(self, runs=self.runs[mine], remarks=remarks)
+
+    @property
+    def notes(self) -> list[str]:
+        """A sentence for each different remark, which names the runs that it is about."""
+        about: dict[str, list[str]] = {}
+        for name, remark in self.remarks:
+            about.setdefault(remark, []).append(name)
+        return [
+            f"{names[0] if len(names) == 1 else numbered('run', names)}: {remark}"
+            for remark, names in about.items()
+        ]
 
     @property
     def used(self) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""Run folders in, data frames out. Nothing is dropped without a sentence that names the run."""
+"""Run folders in, data frames out. Nothing is dropped without a remark on the run."""
 
 import os
 from collections.abc import Iterator
@@ -9,7 +9,6 @@ import pandas as pd
 from analysis.configs import NO_EXPERIMENT
 from analysis.frames import Frames
 from analysis.jsonl import read_jsonl
-from analysis.logs import numbered
 from analysis.runfolder import RUN_COLUMNS, read_run, unread
 from analysis.states import RESULTS
 
@@ -37,13 +36,13 @@ def read_runs(root: str | os.PathLike) -> Frames:
     """Read every run folder below `root`.
 
     Raises NoRuns if there is none, and no simulation either. Damaged, failed and unfinished runs
-    raise nothing: they get a row in `runs` and a sentence in `notes`.
+    raise nothing: they get a row in `runs` and a remark.
     """
     root = Path(root)
     if not root.is_dir():
         raise NoRuns(f"There is no folder {root}.")
     read = {folder.relative_to(root).as_posix(): read_run(folder) for folder in find_runs(root)}
-    simulations, notes = _read_simulations(root)
+    simulations, remarks = _read_simulations(root)
     if not read and simulations.empty:
         raise NoRuns(f"No run folder (one with a config.yaml) below {root}.")
     if "." in read:  # the root is itself a run
@@ -51,13 +50,12 @@ def read_runs(root: str | os.PathLike) -> Frames:
     runs = pd.DataFrame.from_dict(
         {name: run.row for name, run in read.items()}, orient="index", columns=RUN_COLUMNS
     )
-    notes += [f"{name}: {note}" for name, run in read.items() for note in run.notes]
+    remarks += [(name, note) for name, run in read.items() for note in run.notes]
     for name in _repeated(runs):
         runs.loc[name, ["state", "why"]] = ["repeated", "it repeats the configuration of another"]
-        notes.append(f"{name}: not used: repeats the seed and configuration of another.")
-    alone = list(runs.index[runs["experiment"] == NO_EXPERIMENT])
-    if alone:
-        notes.append(f"{numbered('run', alone)}: left aside, of no experiment.")
+        remarks.append((name, "not used: repeats the seed and configuration of another."))
+    alone = runs.index[runs["experiment"] == NO_EXPERIMENT]
+    remarks += [(name, "left aside, of no experiment.") for name in alone]
     return Frames(
         runs.rename_axis("run"),
         *(
@@ -68,20 +66,20 @@ def read_runs(root: str | os.PathLike) -> Frames:
             for frame in ("updates", "evaluations", "stages", "movement", "throughput")
         ),
         simulations,
-        tuple(notes),
+        tuple(remarks),
     )
 
 
-def _read_simulations(root: Path) -> tuple[pd.DataFrame, list[str]]:
-    rows, notes = [], []
+def _read_simulations(root: Path) -> tuple[pd.DataFrame, list[tuple[str, str]]]:
+    rows, remarks = [], []
     for folder in _folders_with({"simulations.jsonl"}, root):
         file = folder / "simulations.jsonl"
         read, unreadable = read_jsonl(file)
         rows += read
         if unreadable:
             name = file.relative_to(root).as_posix()
-            notes.append(f"{name}: {len(unreadable)} unreadable lines are left out.")
-    return pd.DataFrame(rows), notes
+            remarks.append((name, f"{len(unreadable)} unreadable lines are left out."))
+    return pd.DataFrame(rows), remarks
 
 
 def _repeated(runs: pd.DataFrame) -> list[str]:

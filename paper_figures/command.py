@@ -59,9 +59,13 @@ def main(names: list[str] | None = None, argv: list[str] | None = None) -> int:
     for name in sorted(tables, key=lambda name: SHOWN.index(name) if name in SHOWN else -1):
         if tables[name] is not None and (name in SHOWN or len(modules) == 1):
             note = f"\n\n{items[name].note}" if items[name].note else ""
-            print(f"\n{name.replace('_', ' ')}\n\n{on_screen(tables[name])}{note}")
-    if isinstance(read, Frames) and read.notes:
-        print("\nAbout the runs:", *read.notes, sep="\n  ")
+            print(
+                f"\n{name.replace('_', ' ')}\n\n{on_screen(tables[name], out / f'{name}.md')}{note}"
+            )
+    if isinstance(read, Frames):
+        mine = {it for module in modules.values() for it in experiments_of(module)}
+        if notes := (read.of(*mine) if names else read).notes:
+            print("\nAbout the runs:", *notes, sep="\n  ")
     for state, heading in ((REFUSED, "Not made"), (BROKEN, "Broken, which is a bug")):
         if those := [item for item in items.values() if item.state == state]:
             print(f"\n{heading}:", *(f"{item.name}: {item.why}." for item in those), sep="\n  ")

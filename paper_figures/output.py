@@ -2,7 +2,9 @@
 
 import io
 import os
+import textwrap
 from pathlib import Path
+from shutil import get_terminal_size
 from tempfile import TemporaryFile
 
 import matplotlib.pyplot as plt
@@ -11,7 +13,13 @@ from matplotlib.figure import Figure
 from tabulate import tabulate
 
 from analysis.made import FILE, Item, as_json, read_made
+from analysis.verdicts import UNTESTED
 
+WIDTH = 100
+"""Characters of a line on what is no terminal."""
+GAP = "  "
+"""What `tabulate` puts between two columns."""
+NARROWEST = 4
 KINDS = ("png", "pdf", "csv", "md", "tex")
 LATEX = {
     "±": r"$\pm$",
@@ -66,9 +74,46 @@ def remove(folder: Path, name: str) -> None:
         (folder / f"{name}.{kind}").unlink(missing_ok=True)
 
 
-def on_screen(table: pd.DataFrame, width: int = 22) -> str:
-    """The table as text for a terminal, long cells wrapped."""
-    return tabulate(readable(table), headers="keys", maxcolwidths=width, **_PLAIN)
+def on_screen(table: pd.DataFrame, file: Path) -> str:
+    """The table as text that fits the terminal: one for each question, if there are several.
+
+    Columns that are the same in all rows are said once, above. Claims that were not tested are
+    counted; `file` has them.
+    """
+    shown = readable(table)
+    parts = [shown]
+    if "verdict" in shown:
+        tested = shown[shown["verdict"] != UNTESTED]
+        parts = [part for _, part in tested.groupby("question", sort=False)]
+    texts = [_fitted(part, get_terminal_size((WIDTH, 24)).columns) for part in parts]
+    if left_out := len(shown) - sum(map(len, parts)):
+        texts.append(f"Left out, as {UNTESTED}: {left_out} of {len(shown)}. All are in {file}.")
+    return "\n\n".join(texts)
+
+
+def _fitted(shown: pd.DataFrame, width: int) -> str:
+    """A table of text, its longest columns wrapped until it is at most so many characters wide."""
+    same = [name for name in shown if len(shown) > 1 and shown[name].nunique() == 1]
+    values = {name: shown[name].iloc[0] for name in same}
+    above = " · ".join(f"{name}: {value}" for name, value in values.items() if value != "–")
+    shown = shown.drop(columns=same)
+    columns = [[name, *shown[name]] for name in shown]
+    widths = [max(map(len, texts)) for texts in columns]
+    words = [max(len(word) for text in texts for word in text.split()) for texts in columns]
+    while sum(widths) + len(GAP) * (len(widths) - 1) > width and max(widths) > NARROWEST:
+        # The widest of those that need not break a word, if there is one.
+        widest = max(range(len(widths)), key=lambda k: (widths[k] > words[k], widths[k]))
+        widths[widest] -= 1
+    lines = [
+        [textwrap.fill(text, room) for text, room in zip(row, widths, strict=True)]
+        for row in zip(*columns, strict=True)
+    ]
+    header, *rows = lines
+    if any("\n" in cell for row in rows for cell in row):  # a blank line between two
+        rows = [line for row in rows for line in (row, [""] * len(row))][:-1]
+    return "\n\n".join(
+        filter(None, [textwrap.fill(above, width), tabulate(rows, headers=header, **_PLAIN)])
+    )
 
 
 def readable(table: pd.DataFrame) -> pd.DataFrame:

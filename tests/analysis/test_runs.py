@@ -24,7 +24,7 @@ def test_a_run_is_read_whole(write_run):
     ]
     assert frames.stages.loc["run", "drift"].tolist() == [{0: 8}] * 8
     assert frames.movement.loc["run", "relative"].tolist() == [0.01] * 8
-    assert (frames.notes, frames.partial) == ((), "")
+    assert (frames.notes, frames.partial) == ([], "")
 
 
 def test_runs_lie_at_any_depth_and_other_folders_are_ignored(write_run):
@@ -65,7 +65,7 @@ def test_a_line_truncated_by_a_crash_and_written_again_after_the_resume(write_ru
     log.write_text(first + rest[0][:15] + "\n" + "".join(rest))
     frames = read_runs(write_run.root)
     assert losses(frames) == [4, 3, 2]
-    assert frames.notes == ("run: metrics.jsonl has unreadable lines: line 2.",)
+    assert frames.notes == ["run: metrics.jsonl has unreadable lines: line 2."]
 
 
 @pytest.mark.parametrize(
@@ -95,11 +95,20 @@ def test_a_log_of_every_tenth_update_has_no_hole(write_run, every):
     assert read_runs(write_run.root).runs.loc["run", "state"] == "completed"
 
 
+def test_what_is_true_of_many_runs_is_said_once_and_only_to_whom_it_concerns(write_run):
+    for name in "abc":
+        write_run(name, experiment="q2", state="failed", why="disk")
+    frames = read_runs(write_run.root)
+    (note,) = frames.notes
+    assert note.startswith("3 runs (a, b, c): not used: failed")
+    assert frames.of("q1").notes == []
+
+
 def test_runs_of_no_experiment_are_counted_and_left_aside(write_run):
     write_run("a")
     write_run("b", experiment=None)
     frames = read_runs(write_run.root)
-    assert frames.notes == ("run b: left aside, of no experiment.",)
+    assert frames.notes == ["b: left aside, of no experiment."]
     assert frames.of("q1").partial == ""
 
 
@@ -107,7 +116,7 @@ def test_undefined_losses_are_counted(write_run):
     write_run(losses=[4, float("nan"), float("inf"), 1])
     frames = read_runs(write_run.root)
     assert frames.updates["loss"].isna().tolist() == [False, True, True, False]
-    assert frames.notes == ("run: 2 of 4 training losses are not finite.",)
+    assert frames.notes == ["run: 2 of 4 training losses are not finite."]
 
 
 @pytest.mark.parametrize(
@@ -142,7 +151,7 @@ def test_a_damaged_run_is_one_sentence_with_its_name(write_run, file, content, s
 def test_unfinished_runs_are_named_and_not_used(write_run, state):
     write_run("bad", state=state, why="so it was")
     frames = read_runs(write_run.root)
-    assert frames.notes == (f"bad: not used: {state}, 4 of 4 updates in metrics.jsonl, so it was.",)
+    assert frames.notes == [f"bad: not used: {state}, 4 of 4 updates in metrics.jsonl, so it was."]
     with pytest.raises(CannotAnswer, match="no run of experiment q1 is completed"):
         cells(frames, "q1")
 
@@ -153,7 +162,7 @@ def test_a_planned_run_that_never_started_is_known(write_run):
     for name in ("status.json", "metrics.jsonl", "stages.jsonl"):
         (planned / name).unlink()
     frames = read_runs(write_run.root)
-    assert frames.notes == ("planned: not used: never started.",)
+    assert frames.notes == ["planned: not used: never started."]
     assert frames.runs.loc["planned", ["state", "seed"]].tolist() == ["never started", 1]
     assert frames.of("q1").partial == "1 of 2 runs"
 
@@ -176,7 +185,7 @@ def test_a_repeated_seed_is_counted_once(write_run):
     write_run("b")
     frames = read_runs(write_run.root)
     assert cells(frames, "q1")[0].runs == {"a": 0}
-    assert frames.notes == ("b: not used: repeats the seed and configuration of another.",)
+    assert frames.notes == ["b: not used: repeats the seed and configuration of another."]
 
 
 def test_different_recipes_are_never_averaged(write_run):
@@ -212,7 +221,7 @@ def test_a_diverged_run_is_a_result(write_run):
     write_run("s0", seed=0, tokens=4096, losses=[4, 3, 2, 1])
     write_run("s1", seed=1, tokens=4096, losses=[4, float("nan")], state="failed", why="NaN")
     frames = read_runs(write_run.root)
-    assert frames.notes == ("s1: diverged, 2 of 2 updates in metrics.jsonl, NaN.",)
+    assert frames.notes == ["s1: diverged, 2 of 2 updates in metrics.jsonl, NaN."]
     (cell,) = cells(frames, "q1")
     assert cell.losses[0].tolist() == [4, 3, 2, 1]
     assert cell.losses[1].isna().tolist() == [False, True, True, True]

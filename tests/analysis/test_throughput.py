@@ -65,10 +65,10 @@ def test_out_of_memory_is_a_result_without_a_rate(write_throughput):
     (row,) = throughput(frames).to_dict("records")
     assert (row["state"], row["clock"], row["ranks"]) == ("out-of-memory", "wall", 2)
     assert isnan(row["rate"])
-    assert frames.notes == (
+    assert frames.notes == [
         "big: out of memory, after 0 repetition(s), stage 0.",
         "dead: not used: failed, after 1 repetition(s), stage 0.",
-    )
+    ]
     assert frames.of("q3-real").partial == "1 of 2 runs"
 
 

@@ -1,7 +1,7 @@
 import pandas as pd
 import pytest
 
-from paper_figures.output import readable, save_table
+from paper_figures.output import on_screen, readable, save_table
 
 TABLE = pd.DataFrame({"Δmax": [2, 1], "loss": [2.79, None], "loss ±": [0.00167, None]})
 WITHOUT_SPREAD = pd.DataFrame({"speed-up": [1.69, "not reached"], "speed-up ±": [None, None]})
@@ -22,6 +22,22 @@ def test_a_table_is_csv_markdown_and_booktabs(tmp_path):
     assert r"$\Delta$max" in latex
     assert r"\toprule" in latex
     assert latex.isascii()
+
+
+def test_claims_on_a_screen_fit_it_and_those_not_tested_are_counted(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    claim = {"claim": "final loss tracks flush", "scale": "laptop", "why": "gap within 0.015 " * 4}
+    rows = [claim | {"batch": batch, "verdict": "holds"} for batch in (16, 32)]
+    rows.append(claim | {"batch": 64, "verdict": "not tested"})
+    shown = on_screen(pd.DataFrame(rows).assign(question="q1"), "claims.md")
+    above, rest = shown.split("\n\n", 1)
+    assert "scale: laptop" in above
+    assert "laptop" not in rest
+    assert "64" not in shown
+    assert "Left out, as not tested: 1 of 3. All are in claims.md." in rest
+    rows[1]["why"] = "another"
+    shown = on_screen(pd.DataFrame(rows).assign(question="q1"), "claims.md")
+    assert max(map(len, shown.splitlines())) <= 60
 
 
 def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
