@@ -87,7 +87,10 @@ def recorded_orders(folder: Path, run: Run) -> dict[int, Recorded]:
     for file in sorted((folder / "orders").glob("*.csv")):
         try:
             orders = read_orders(file.read_text())
-            segments[int(file.stem)] = Recorded(orders, run.config.method.accumulation)
+            order = Recorded(orders, run.config.method.accumulation)
+            if order.stages != run.config.stages:
+                raise ValueError(f"it is of {order.stages} stages, the run of {run.config.stages}")
+            segments[int(file.stem)] = order
         except ValueError as error:
             raise ValueError(f"{file} is damaged: {error}") from None
     if missing := set(run.segment_ends) - segments.keys():
