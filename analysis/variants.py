@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from paci import theory
+from paci.label import label
 
 ASYNCHRONOUS = ("paci", "async-1f1b")
 """Schedules that update a stage while micro-batches are in flight through it."""
@@ -39,18 +40,10 @@ class Variant:
 
     @property
     def label(self) -> str:
-        """`1f1b-flush m=8`, `paci a=4`, `paci a=4 slack=7`, `paci a=4 stashed`, `async-1f1b`,
-        `interleaved-1f1b m=8 stages_per_rank=2`."""
-        parts = [self.method]
-        if not self.asynchronous:
-            parts.append(f"m={self.accumulation}")
-        elif self.method == "paci":
-            parts.append(f"a={self.accumulation}")
-        if self.slack:
-            parts.append(f"slack={self.slack}")
-        if self.method == "paci" and self.weights != "live":
-            parts.append(self.weights)
-        return " ".join([*parts, self.options]).rstrip()
+        flushes = not self.asynchronous
+        return label(
+            self.method, flushes, self.accumulation, self.slack, self.weights, self.options
+        )
 
     def drift_bound(self, stage: int) -> int:
         """Most versions between the weights that a micro-batch's forward and its backward see, at

@@ -22,6 +22,8 @@ from experiments.config import compose, ranks
 from experiments.data import tokenisers
 from experiments.grid import grid
 from paci import simulate
+from paci.label import label
+from paci.schedules import SCHEDULES
 
 PAPER_HOURS, PAPER_GPUS = 84, 8
 START = 120  # seconds that a throughput run takes before it counts
@@ -84,9 +86,12 @@ def paper_rate() -> float:
 
 
 def method(config: DictConfig) -> str:
-    """As a row of the table calls it."""
-    weights = "" if config.method.weights == "live" else f" {config.method.weights}"
-    return f"{config.method.name} a={config.method.accumulation}{weights}"
+    """As every table calls it."""
+    chosen = config.method
+    given = sorted((key, value) for key, value in chosen.options.items() if value is not None)
+    options = " ".join(f"{key}={value}" for key, value in given)
+    flushes = SCHEDULES[chosen.schedule].flushes
+    return label(chosen.name, flushes, chosen.accumulation, chosen.slack, chosen.weights, options)
 
 
 if __name__ == "__main__":

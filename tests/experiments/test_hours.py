@@ -3,7 +3,7 @@
 import pytest
 
 from experiments.config import compose
-from experiments.hours import flops_per_token, paper_rate, run_hours
+from experiments.hours import flops_per_token, method, paper_rate, run_hours
 
 PAPER = ["scale=paper", "executor=distributed", "executor.device=cuda"]
 
@@ -25,3 +25,15 @@ def test_the_flush_takes_as_long_as_in_the_paper(batch, accumulation, published)
 def test_one_gpu_does_the_work_of_all():
     one = compose(["scale=paper", "executor=local", "executor.device=cuda"])
     assert run_hours(one, paper_rate()) == pytest.approx(8 * 84)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "called"),
+    [
+        (["method=1f1b-flush", "method.accumulation=8"], "1f1b-flush m=8"),
+        (["method=paci", "method.weights=stashed"], "paci a=4 stashed"),
+        (["method=async-1f1b"], "async-1f1b"),
+    ],
+)
+def test_methods_are_called_what_figures_call_them(overrides, called):
+    assert method(compose(overrides)) == called
