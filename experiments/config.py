@@ -5,6 +5,7 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import fields
+from difflib import get_close_matches
 from pathlib import Path
 
 from hydra import compose as hydra_compose
@@ -44,7 +45,18 @@ def select(overrides: Sequence[str], folder: Path = CONF) -> DictConfig:
             f"{error.override!r} cannot be read: write key=value, a list as key=[1,2]"
         ) from error
     except (HydraException, OmegaConfBaseException) as error:
-        raise ValueError(_one_sentence(error)) from error
+        unknown = re.match(r"Could not override '(.+?)'", str(error))
+        if not unknown or "={" in str(error):
+            raise ValueError(_one_sentence(error)) from error
+        groups = [text for text in overrides if (folder / text.partition("=")[0]).is_dir()]
+        raise ValueError(no_setting(unknown[1], select(groups, folder))) from error
+
+
+def no_setting(key: str, config: DictConfig) -> str:
+    """The sentence for a `key` that `config` does not have."""
+    close = get_close_matches(key, [*config, *flat(config)], 1)
+    instead = f": did you mean {close[0]}?" if close else ""
+    return f"there is no setting {key!r} in the configuration{instead}"
 
 
 def resolve(config: DictConfig) -> DictConfig:
@@ -347,9 +359,7 @@ def flat(config: DictConfig, prefix: str = "") -> dict:
 
 
 def _one_sentence(error: Exception) -> str:
-    unknown = re.match(r"Could not override '(.+?)'", str(error))
-    if unknown and "={" in str(error):
-        return f"{unknown[1]} has no such keys: add each as +{unknown[1]}.KEY=VALUE"
-    if unknown:
-        return f"there is no setting {unknown[1]!r} in the configuration"
+    within = re.match(r"Could not override '(.+?)'", str(error))
+    if within:
+        return f"{within[1]} has no such keys: add each as +{within[1]}.KEY=VALUE"
     return re.sub(r"\s+", " ", str(error)).removesuffix(".").strip()

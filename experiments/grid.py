@@ -20,7 +20,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from experiments.axes import Axes, combinations, entries
-from experiments.config import CONF, compose, flat, is_whole, resolve, run_name, select
+from experiments.config import CONF, compose, flat, is_whole, no_setting, resolve, run_name, select
 
 IMPLIED = {"batch": "batches", "seed": "seeds"}
 """Axes of every entry, and the keys that list their values."""
@@ -71,7 +71,7 @@ def _configure(point: dict, chosen) -> DictConfig:
         for key, value in values.items():
             OmegaConf.update(config, key, value)
     except OmegaConfBaseException as error:
-        raise ValueError(f"there is no setting {key!r} in the configuration") from error
+        raise ValueError(no_setting(key, config)) from error
     if "microbatch" in point:
         accumulation = config.method.accumulation
         for key, value in (("microbatch", microbatch), ("method.accumulation", accumulation)):

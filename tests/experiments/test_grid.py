@@ -137,7 +137,7 @@ def test_a_grid_that_cannot_be_is_refused(overrides, sentence):
     [
         ("'method=paci'", "an entry of the grid must be a mapping like .*, not 'method=paci'"),
         ("{method:nope}", "there is no method 'nope': choose from"),
-        ("{method:paci,mehtod.slack:1}", "there is no setting 'mehtod.slack'"),
+        ("{method:paci,mehtod.slack:1}", "no setting 'mehtod.slack' .*: did you mean method.slack"),
         ("{method:paci,method.slack:[]}", "method.slack has no value in an entry of the grid"),
         ("{method:paci,microbatch:two}", "microbatch must be a whole number .*, not 'two'"),
         ("{method:paci,microbatch:true}", "microbatch must be a whole number .*, not True"),
