@@ -46,6 +46,15 @@ class Segment:
     allocated: list[int] | None = None
     interrupted: bool = False
 
+    def __repr__(self) -> str:
+        if not self.losses:
+            return "<Segment of no micro-batch>"
+        mean = sum(self.losses) / len(self.losses)
+        return (
+            f"<Segment of {len(self.losses)} micro-batches: mean loss {mean:.4g}, "
+            f"{self.seconds:.4g} seconds>"
+        )
+
     @property
     def seconds(self) -> float:
         """On the executor's clock: simulated, what the pipeline would have taken at the given

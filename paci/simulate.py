@@ -71,6 +71,14 @@ class Simulation:
                 in_flight[stage] -= 1
                 held[rank] -= 1
 
+    def __repr__(self) -> str:
+        rule = self.schedule
+        busy = f"utilization {self.utilization:.3f}, " if self.actions else ""
+        return (
+            f"<Simulation of {rule.name}: {rule.stages} stages, accumulation {rule.accumulation}, "
+            f"{busy}largest drift {max(self.max_drift)}>"
+        )
+
     @cached_property
     def actions(self) -> list[Step]:
         return [Step._make(step) for step in self._steps]

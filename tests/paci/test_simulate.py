@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paci import Cost, simulate
+from paci import Cost, Simulation, simulate
 from tests.paci import toys
 
 
@@ -82,3 +82,13 @@ def test_simulating_needs_no_torch():
         "sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_a_simulation_prints_as_a_line():
+    run = simulate("1f1b-flush", stages=8, microbatches=8, accumulation=8)
+    assert repr(run) == (
+        "<Simulation of 1f1b-flush: 8 stages, accumulation 8, utilization 0.533, largest drift 0>"
+    )
+    assert repr(Simulation(run.schedule, iter(run.actions))) == (
+        "<Simulation of 1f1b-flush: 8 stages, accumulation 8, largest drift 0>"
+    )
