@@ -1,10 +1,13 @@
 """Schedules as text: recorded ones in ../golden, and the pictures in the docstrings of the rules.
 
-A golden file is the order of every rank, then the same on the clock. To accept a change, write
-`picture(...)` of the case into its file, and look at it.
+A golden file is the order of every rank, then the same on the clock. A new case, or a change to
+accept, is recorded by this command; then look at the file.
+
+    python -m tests.paci.schedules.test_pictures CASE
 """
 
 import importlib
+import sys
 from pathlib import Path
 
 import pytest
@@ -37,8 +40,12 @@ def picture(*arguments) -> str:
 
 @pytest.mark.parametrize("case", CASES)
 def test_golden(case):
-    golden = (GOLDEN / f"{case}.txt").read_text()
-    assert picture(*CASES[case]) == golden
+    file = GOLDEN / f"{case}.txt"
+    drawn = picture(*CASES[case])
+    how = f"record this with: python -m tests.paci.schedules.test_pictures {case}\n{drawn}"
+    assert file.exists(), how
+    golden = file.read_text()
+    assert drawn == golden, how
     orders, _ = golden.split("\n\n")
     assert read_orders(orders) == simulate(*CASES[case]).timeline.orders()
 
@@ -70,3 +77,8 @@ def test_docstrings_draw_what_happens(
     for one, other in zip(drawn, real.splitlines(), strict=True):
         beginning = one.removeprefix("stage").removeprefix("rank").rstrip(" .")
         assert other.removeprefix("rank").startswith(beginning.replace("   ", "  ", 1))
+
+
+if __name__ == "__main__":
+    for case in sys.argv[1:]:
+        (GOLDEN / f"{case}.txt").write_text(picture(*CASES[case]))
