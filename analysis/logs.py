@@ -56,7 +56,7 @@ def one_clock(rows: list[dict], file: str) -> str | None:
     """The clock of all lines, if they have one."""
     clocks = sorted({str(row.get("clock")) for row in rows})
     if len(clocks) > 1:
-        raise Unreadable(f"{file} mixes clocks ({', '.join(clocks)})")
+        raise Unreadable(f"{file} mixes clocks ({'; '.join(clocks)})")
     return clocks[0] if clocks else None
 
 

@@ -16,6 +16,7 @@ from paper_figures.published import published
 
 EXPERIMENT = EXPERIMENTS
 COLOURS = dict(zip(PARTS, ("#222222", "#0072B2", "#56B4E9", "#E69F00", "#CC79A7"), strict=True))
+HATCHED = {"hatch": "/////", "edgecolor": "white", "linewidth": 0}
 UNITS = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
 
 
@@ -47,9 +48,10 @@ def table(frames: Frames) -> pd.DataFrame:
 
 def note(made: pd.DataFrame) -> str:
     return (
-        "Peaks that the stages' own books tell; a rank with several stages is the sum of theirs, "
-        "which is a bound. Allocated: the peak of CUDA's allocator, where there is one. Flush with "
-        "fewer micro-batches than ranks never fills its pipeline, and holds less than PACI."
+        "Peaks of the bytes that each stage counts of its own tensors; of a rank with several "
+        "stages the sum of theirs, which is a bound. Allocated: the peak of CUDA's allocator, "
+        "where there is one. Flush with fewer micro-batches than ranks never fills its pipeline, "
+        "and holds less than PACI."
     )
 
 
@@ -66,14 +68,18 @@ def draw(frames: Frames) -> Figure:
         _ranks(left, group)
         _methods(right, group)
     fig.legend(
-        handles=[Patch(color=COLOURS[part], label=part) for part in PARTS],
-        loc="outside upper center", ncols=len(PARTS), columnspacing=1.0, handlelength=1.0,
+        handles=[
+            *(Patch(color=COLOURS[part], label=part) for part in PARTS),
+            Patch(facecolor="#bbbbbb", **HATCHED, label="PACI, left"),
+        ],
+        loc="outside upper center", ncols=len(PARTS) + 1, columnspacing=1.0, handlelength=1.0,
     )  # fmt: skip
     runs = sum(group.drop_duplicates("variant")["runs"].sum() for group in settings)
     style.footnote(
         fig,
-        f"Peaks by the stages' own books, of {runs} runs. Left: at each rank flush, then PACI. "
-        "Right: the fullest rank; of a rank with several stages the sum of theirs, a bound.",
+        f"Peaks of the bytes that each stage counts of its own tensors, {runs} runs. Left: plain "
+        "bars are flush, hatched ones PACI. Right: the fullest rank of each method; of a rank "
+        "with several stages the sum of theirs, a bound.",
         style.partial_note(frames.of(*EXPERIMENTS).partial),
     )
     return fig
@@ -104,10 +110,10 @@ def _of_methods(held: pd.DataFrame) -> pd.DataFrame:
 def _ranks(ax: Axes, held: pd.DataFrame) -> None:
     methods = _of_methods(held)
     unit, name = _unit(methods["total"].max())
-    for shift, is_it in ((-0.2, "1f1b-flush"), (0.2, "paci")):
+    for shift, is_it, look in ((-0.2, "1f1b-flush", {}), (0.2, "paci", HATCHED)):
         variants = methods.loc[methods["method"] == is_it, "variant"]
         mine = held[held["variant"].isin(variants)].sort_values("rank")
-        _stack(ax.bar, mine["rank"] + shift, mine, unit, width=0.36)
+        _stack(ax.bar, mine["rank"] + shift, mine, unit, width=0.36, **look)
     ax.set_xticks(range(int(held["ranks"].max())))
     ax.set_xlabel("rank")
     ax.set_ylabel(f"peak memory ({name})")

@@ -32,7 +32,7 @@ def table(frames: Frames) -> pd.DataFrame:
             "PACI": checked["paci"],
             "deviation (%)": 100 * checked["deviation"],
             "deviation (%) ±": 100 * checked["doubt"] * (1 + checked["deviation"]),
-            "as unequal as they are (%)": 100 * checked["deviation as they are"],
+            "deviation with the stages' own times (%)": 100 * checked["deviation as they are"],
             "speed-up": checked["speedup"],
             "paper's PACI / (flush / efficiency)": theirs["PACI over flush over efficiency"],
         }
@@ -42,9 +42,9 @@ def table(frames: Frames) -> pd.DataFrame:
 def note(made: pd.DataFrame) -> str:
     return (
         "Tokens/s, or tokens per unit on the clock named simulated. Deviation: of PACI from flush "
-        "over efficiency, ± its 95% interval. The efficiency m/(m+N-1) is of equal stages; as "
-        "unequal as they are by their busy times, a flush idles less, and the deviation is the "
-        "next column's."
+        "over efficiency, ± its 95% interval. The efficiency m/(m+N-1) is of equal stages; "
+        "where their busy times differ, a flush idles less, and PACI deviates from that by what "
+        "the column of the stages' own times says."
     )
 
 

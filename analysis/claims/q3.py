@@ -38,7 +38,7 @@ def q3_claims(frames: Frames) -> pd.DataFrame:
             .all(axis=1)
         ]
         place = {
-            "batch": f"{microbatch} × m",
+            "batch": f"m micro-batches of {microbatch}",
             "scale": f"{scale}, {source}, N = {ranks}",
             "clock": clock,
         }
@@ -48,7 +48,7 @@ def q3_claims(frames: Frames) -> pd.DataFrame:
             row(FASTER, "paci", faster(here)) | place,
         ]
     for (scale, source, ranks), group in held.groupby(["scale", "source", "ranks"]):
-        place = {"batch": "all", "scale": f"{scale}, {source}, N = {ranks}", "clock": "none: bytes"}
+        place = {"batch": "all", "scale": f"{scale}, {source}, N = {ranks}", "clock": "–"}
         rows.append(row(MEMORY, "paci", memory_of_flush(group)) | place)
     return pd.DataFrame(rows, columns=COLUMNS)
 
@@ -75,15 +75,15 @@ def equals_theory(checked: pd.DataFrame) -> Verdict:
 
     Holds if they differ by at most 5 % beyond doubt at every m, does not hold if they differ by
     more, beyond doubt, at one; else undecided. Where it does not hold, the reason says what is
-    left of the difference if stages are taken to be as unequal as they are.
+    left of the difference with the efficiency of stages as unequal as they are.
     """
 
     def judge(it: pd.Series) -> tuple[str, str]:
         doubt = it["doubt"] * (1 + it["deviation"])
-        verdict, why = _within(abs(it["deviation"]), doubt, "within {:.0%}")
+        verdict, why = _within(abs(it["deviation"]), doubt, "within {:.0%} of the formula")
         left = it["deviation as they are"]
         if verdict == FAILS and not isnan(left):
-            why += f", {left:+z.1%} for stages as unequal as they are"
+            why += f"; it is of equal stages: with the times of these, PACI differs by {left:+z.1%}"
         return verdict, why
 
     return _at_every_m(checked, lambda it: f"{it['deviation']:+z.1%}", judge)

@@ -177,7 +177,7 @@ def test_missing_stage_logs_are_no_obstacle(write_run):
 def test_two_clocks_in_one_run(write_run):
     log = write_run() / "metrics.jsonl"
     log.write_text(log.read_text().replace("simulated", "wall", 1))
-    assert "mixes clocks (simulated, wall)" in read_runs(write_run.root).notes[0]
+    assert "mixes clocks (simulated; wall)" in read_runs(write_run.root).notes[0]
 
 
 def test_a_repeated_seed_is_counted_once(write_run):

@@ -81,7 +81,7 @@ def test_out_of_memory_is_a_result_without_a_rate(write_throughput):
         (
             '{"repetition": 1, "tokens": 5, "seconds": 1, "clock": "wall"}\n'
             '{"repetition": 2, "tokens": 5, "seconds": 1, "clock": "emulated"}\n',
-            "throughput.jsonl mixes clocks (emulated, wall)",
+            "throughput.jsonl mixes clocks (emulated; wall)",
         ),
     ],
 )
@@ -169,7 +169,10 @@ def test_unequal_stages_explain_what_theory_of_equal_ones_does_not(theory):
     assert rows["deviation as they are"].tolist() == pytest.approx([0, 0])
     found = verdict(theory, THEORY)
     assert found["verdict"] == FAILS
-    assert found["why"] == "m=4: not within 5%, +0.0% for stages as unequal as they are"
+    assert found["why"] == (
+        "m=4: not within 5% of the formula; it is of equal stages: with the times of these, "
+        "PACI differs by +0.0%"
+    )
 
 
 def test_noise_and_single_repetitions_leave_claims_undecided(theory):
