@@ -1,8 +1,8 @@
 """Where the time of a run went: python -m experiments.timeline RUN
 
-Prints, for each rank, what it was busy with and what it waited for, in seconds of training on the
-clock of the run. If the run kept its timeline (timeline=true), writes it to RUN/trace.json, which
-https://ui.perfetto.dev opens.
+Prints, for each rank, how long it was busy and what it waited for, in seconds on the clock of the
+run, or in the units of the costs that it was given. If the run kept its timeline (timeline=true),
+writes it to RUN/trace.json, which https://ui.perfetto.dev opens.
 """
 
 from collections import Counter, defaultdict
@@ -37,8 +37,9 @@ def main() -> None:
 
 
 def table(run: Path) -> list[dict]:
-    """A row a rank, from stages.jsonl. The bubble is all the time not busy; what of it no wait
-    accounts for is the runtime's own, and the ends of segments, which not all ranks reach at once.
+    """A row a rank, from stages.jsonl. The bubble is idle over busy time; what of the idle time no
+    wait accounts for is the runtime's own, and the ends of segments, which not all ranks reach at
+    once.
     """
     lines = RunFolder(run, None).lines("stages.jsonl")
     if not lines:
@@ -58,14 +59,19 @@ def table(run: Path) -> list[dict]:
         busy[rank] += line["busy_seconds"]
         idle[rank][update] = line["idle_seconds"]
         waiting[rank][update] = line.get("waiting_seconds", {})
+    unit = "units" if lines[0].get("clock") == "simulated" else "s"
     rows = []
     for rank in sorted(busy):
         all_idle = sum(idle[rank].values())
-        bubble = all_idle / (busy[rank] + all_idle)
-        row = {"rank": rank, "busy": busy[rank], "idle": all_idle, "bubble": f"{bubble:.1%}"}
+        row = {
+            "rank": rank,
+            f"busy ({unit})": busy[rank],
+            f"idle ({unit})": all_idle,
+            "bubble (idle/busy)": f"{all_idle / busy[rank]:.1%}" if busy[rank] else None,
+        }
         waits = sum(map(Counter, waiting[rank].values()), Counter())
         if waits:
-            row |= {f"waits for {cause}": waits[cause] for cause in WAITING}
+            row |= {f"waits for {cause} ({unit})": waits[cause] for cause in WAITING}
         rows.append(row)
     return rows
 

@@ -147,15 +147,14 @@ def test_where_the_time_went(emulated, monkeypatch, capsys):
     timeline.main()
     head, _, *ranks = capsys.readouterr().out.split("\n\n")[0].splitlines()
     assert [word for word in head.split() if word not in ("waits", "for")] == [
-        *("rank", "busy", "idle", "bubble"),
-        *timeline.WAITING,
+        *("rank", "busy", "(s)", "idle", "(s)", "bubble", "(idle/busy)"),
+        *(word for cause in timeline.WAITING for word in (cause, "(s)")),
     ]
     for rank, row in enumerate(ranks):
         number, busy, idle, bubble, *waits = row.replace("%", "").split()
         assert int(number) == rank
         assert float(busy) > 0.95 * 40 * 0.006
-        share = float(idle) / (float(busy) + float(idle))
-        assert float(bubble) == pytest.approx(100 * share, abs=0.5)
+        assert float(bubble) == pytest.approx(100 * float(idle) / float(busy), abs=0.5)
         assert 0 < sum(map(float, waits)) <= float(idle) + 0.05
 
 
