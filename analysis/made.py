@@ -30,8 +30,8 @@ class Item:
         if not self.known:
             return "simulations" if self.experiments else "needs no runs"
         used = len(self.runs)
-        many = f"{used} of {self.known} runs" if used < self.known else _count(used, "run")
-        return f"{many}, {_count(self.seeds, 'seed')}"
+        many = f"{used} of {self.known} runs" if used < self.known else counted(used, "run")
+        return f"{many}, {counted(self.seeds, 'seed')}"
 
 
 def read_made(folder: Path) -> dict[str, Item]:
@@ -52,5 +52,6 @@ def as_json(items: dict[str, Item]) -> str:
     return json.dumps(record, indent=1, ensure_ascii=False) + "\n"
 
 
-def _count(number: int, thing: str) -> str:
+def counted(number: int, thing: str) -> str:
+    """ "1 run", "2 runs"."""
     return f"{number} {thing}" + ("" if number == 1 else "s")

@@ -50,7 +50,7 @@ def main() -> None:
     headers = ["method", "batch", "GPUs", "hours a run", f"GPU-hours, {seeds} seeds"]
     print(tabulate(table, headers, disable_numparse=True))
     print(
-        f"\n{len(configs)} runs, {sum(rows.values()):,.0f} GPU-hours, "
+        f"\n{len(configs)} run{'s' * (len(configs) != 1)}, {sum(rows.values()):,.0f} GPU-hours, "
         f"at {rate / 1e12:.1f} TFLOP/s sustained by a busy GPU"
     )
 

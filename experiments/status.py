@@ -83,7 +83,8 @@ def look(runs: Path) -> list[Row]:
 def table(rows: list[Row]) -> str:
     """How many runs are in which state, and a line a run; columns that say nothing are left out."""
     counts = Counter(row.state for row in rows)
-    head = f"{len(rows)} runs: {', '.join(f'{n} {state}' for state, n in counts.most_common())}"
+    states = ", ".join(f"{n} {state}" for state, n in counts.most_common())
+    head = f"{len(rows)} run{'s' * (len(rows) != 1)}: {states}"
     used = [i for i in range(len(Row._fields)) if any(row[i] for row in rows)]
     cells = [[row[i] for i in used] for row in rows]
     headers = [Row._fields[i] for i in used]

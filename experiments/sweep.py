@@ -91,11 +91,13 @@ def corpora(folders: list[RunFolder]) -> list[DictConfig]:
 
 
 def sweep(folders: list[RunFolder]) -> None:
-    """Do what is to be done, with a bar over all updates and a line for each run as it ends."""
+    """Do what is to be done, with a bar over all updates, or runs that time themselves, and a line
+    for each run as it ends."""
     config = folders[0].config
     todo = {str(folder.path): folder for folder in folders if not folder.finished}
     measure_costs([folder.config for folder in todo.values()])
-    with Progress(desc="all runs", total=in_all(folders), unit="update") as bar:
+    unit = "run" if is_timed(folders[0]) else "update"
+    with Progress(desc="all runs", total=in_all(folders), unit=unit) as bar:
         for folder in folders:
             if str(folder.path) not in todo:
                 tqdm.write(f"{summary(folder, folder.status())}  (from before)")
@@ -132,14 +134,23 @@ def measure(configs: list[dict]) -> None:
     measure_all(configs)
 
 
+def is_timed(folder: RunFolder) -> bool:
+    """How many repetitions a throughput run needs, it alone can say: it counts as one, once done.
+    All runs of a sweep have the same task."""
+    return folder.config.task == "throughput"
+
+
 def done(folder: RunFolder) -> int:
-    """Updates."""
-    return folder.status().get("update", 0)
+    """Updates, or runs."""
+    return int(folder.finished) if is_timed(folder) else folder.status().get("update", 0)
 
 
 def in_all(folders: list[RunFolder]) -> int:
-    """Updates there will be; how many repetitions a throughput run needs, it alone can say."""
-    return sum(folder.status().get("updates") or updates(folder.config) for folder in folders)
+    """Updates, or runs, that there will be."""
+    return sum(
+        1 if is_timed(folder) else folder.status().get("updates") or updates(folder.config)
+        for folder in folders
+    )
 
 
 def run(config: dict) -> dict:

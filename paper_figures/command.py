@@ -10,7 +10,7 @@ from pkgutil import iter_modules
 
 import paper_figures
 from analysis import Frames, NoRuns, read_runs
-from analysis.made import BROKEN, MADE, REFUSED
+from analysis.made import BROKEN, MADE, REFUSED, counted
 from paper_figures.make import experiments_of, make, parameters_of
 from paper_figures.output import NotWritable, check_writable, on_screen, save_made
 
@@ -86,7 +86,8 @@ def _read(root: Path) -> Frames | NoRuns:
         frames = read_runs(root)
     except NoRuns as error:
         return error
-    print(f"read {len(frames.runs)} runs in {time.perf_counter() - started:.1f} s", flush=True)
+    read = counted(len(frames.runs), "run")
+    print(f"read {read} in {time.perf_counter() - started:.1f} s", flush=True)
     return frames
 
 

@@ -11,6 +11,7 @@ from matplotlib.ticker import MaxNLocator
 
 from analysis import CannotAnswer, Cell, Frames, cells
 from analysis.drift import drift_histogram, largest_drift, mean_movement
+from analysis.made import counted
 from paper_figures import style
 from paper_figures.command import main
 
@@ -77,7 +78,7 @@ def draw(frames: Frames) -> Figure:
     runs = sum(cell.seeds for _, group in groups for cell in group)
     style.footnote(
         fig,
-        f"Cells: share of a stage's micro-batches, %, of {runs} runs with batches of "
+        f"Cells: share of a stage's micro-batches, %, of {counted(runs, 'run')} with batches of "
         f"{_batches([cell for _, group in groups for cell in group])}. "
         "Bars: bound ⌈(N-1-i+slack)/a⌉.",
         style.partial_note(frames.of(EXPERIMENT).partial),

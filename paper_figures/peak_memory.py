@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from analysis import CannotAnswer, Frames
+from analysis.made import counted
 from analysis.throughput import EXPERIMENTS, PARTS, SETTING, is_paci, memory
 from paper_figures import style
 from paper_figures.command import main
@@ -77,9 +78,9 @@ def draw(frames: Frames) -> Figure:
     runs = sum(group.drop_duplicates("variant")["runs"].sum() for group in settings)
     style.footnote(
         fig,
-        f"Peaks of the bytes that each stage counts of its own tensors, {runs} runs. Left: plain "
-        "bars are flush, hatched ones PACI. Right: the fullest rank of each method; of a rank "
-        "with several stages the sum of theirs, a bound.",
+        "Peaks of the bytes that each stage counts of its own tensors, "
+        f"{counted(runs, 'run')}. Left: plain bars are flush, hatched ones PACI. Right: the "
+        "fullest rank of each method; of a rank with several stages the sum of theirs, a bound.",
         style.partial_note(frames.of(*EXPERIMENTS).partial),
     )
     return fig

@@ -10,6 +10,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, NullLocator
 
 from analysis import CannotAnswer, Frames
+from analysis.made import counted
 from analysis.throughput import EXPERIMENTS, SETTING, is_paci, throughput
 from paci.theory import bubble_efficiency
 from paper_figures import style
@@ -73,7 +74,7 @@ def draw(frames: Frames) -> Figure:
     fig.legend(handles=handles, loc="outside upper center", ncols=columns, columnspacing=1.2)
     style.footnote(
         fig,
-        f"Steady state, {made['runs'].sum()} runs; bars: 95% interval of the mean over "
+        f"Steady state, {counted(made['runs'].sum(), 'run')}; bars: 95% interval of the mean over "
         "repetitions (Student's t). "
         "×: out of memory.",
         style.partial_note(frames.of(*EXPERIMENTS).partial),

@@ -34,6 +34,23 @@ def test_a_log_gets_a_line_now_and_then(clock, capsys):
     assert err.endswith("<00:00, loss 2.5]\n")
 
 
+def test_what_no_total_is_known_of_has_no_time_left(clock, capsys):
+    with Progress(desc="measuring costs", unit="table") as bar:
+        clock[0] += progress.EVERY
+        bar.at(3)
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last == "measuring costs: 3 tables [00:30]"
+
+
+def test_a_log_of_two_bars_has_no_moves_of_a_cursor(clock, capsys):
+    with Progress(desc="all runs", total=2, unit="run") as outer:
+        with Progress(desc="a run", total=9, unit="update") as inner:
+            clock[0] += progress.EVERY
+            inner.update()
+        outer.update()
+    assert "\x1b" not in capsys.readouterr().err
+
+
 def test_who_waits_sees_that_time_passes(clock, capsys):
     with Progress(desc="all runs", total=10, unit="update") as bar:
         for done in (0, 4, 4, 2):  # a run began again
