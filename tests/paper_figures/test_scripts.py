@@ -89,7 +89,8 @@ def test_only_failed_runs_are_named_with_status_1(q1, capsys):
         status.write_text('{"state": "failed", "why": "loss is NaN", "update": 4, "updates": 100}')
     assert main(OF_RUNS, [str(q1)]) == 1
     said = capsys.readouterr().out
-    assert "paci-s1: not used: failed, 100 of 100 updates in metrics.jsonl, loss is NaN." in said
+    assert "6 runs (1f1b-flush-s0, 1f1b-flush-s1, " in said
+    assert ": not used: failed, 100 of 100 updates in metrics.jsonl, loss is NaN." in said
     assert "loss_vs_tokens: no run of experiment q1 is completed." in said
 
 
