@@ -110,9 +110,9 @@ def setting_title(setting: tuple[str, str, int], seeds: list[int]) -> str:
 
 
 def throughput_title(setting: tuple[str, str, str, int, int]) -> str:
-    """A panel's title: "real, laptop scale, 2 ranks, micro-batch of 4"."""
+    """A panel's title, in two lines: "real, laptop scale", "2 ranks, micro-batch of 4"."""
     scale, source, _, ranks, microbatch = setting
-    return f"{source}, {scale} scale, {ranks} ranks, micro-batch of {microbatch}"
+    return f"{source}, {scale} scale\n{ranks} ranks, micro-batch of {microbatch}"
 
 
 def legend(fig: Figure, variants: list[Variant]) -> None:

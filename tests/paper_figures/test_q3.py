@@ -32,7 +32,7 @@ def test_every_axis_names_its_clock_and_sources_have_their_own(q3):
     fig = throughput.draw(read_runs(q3))
     said = {ax.get_title(): ax.get_ylabel() for ax in fig.axes}
     assert said == {
-        f"{source}, laptop scale, 2 ranks, micro-batch of 4": f"tokens/s/device\n{clock}"
+        f"{source}, laptop scale\n2 ranks, micro-batch of 4": f"tokens/s/device\n{clock}"
         for source, clock in (
             ("emulated", "emulated clock"),
             ("real", "wall clock"),
