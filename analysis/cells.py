@@ -32,6 +32,11 @@ class Cell:
         return self.scale, self.clock, self.batch
 
     @property
+    def place(self) -> dict[str, str | int]:
+        """The setting as the first columns of a table."""
+        return {"scale": self.scale, "clock": self.clock, "batch": self.batch}
+
+    @property
     def seeds(self) -> int:
         return len(self.runs)
 

@@ -21,12 +21,9 @@ def table(frames: Frames) -> pd.DataFrame:
     """Per setting and PACI variant: the parts of the gap in final training loss ± their 95 %
     intervals over paired seeds, and how far the weights move from forward to backward."""
     rows = []
-    for (scale, clock, batch), found in _settings(frames).items():
+    for found in _settings(frames).values():
         for it in found:
-            row = {
-                "scale": scale,
-                "clock": clock,
-                "batch": batch,
+            row = it.live.place | {
                 "variant": it.live.variant.label,
                 "seeds": len(it.by_seed),
                 "unit": f"nats per {it.live.token}",

@@ -25,10 +25,8 @@ def table(frames: Frames) -> pd.DataFrame:
         perplexity, perplexity_std = mean_and_std(_last_perplexity(cell))
         theirs = published_batch(cell.batch, made, cell.scale, reference)
         rows.append(
-            {
-                "scale": cell.scale,
-                "clock": cell.clock,
-                "batch": cell.batch,
+            cell.place
+            | {
                 "variant": cell.variant.label,
                 "seeds": cell.seeds,
                 "diverged": int(final.isna().sum()),

@@ -30,9 +30,9 @@ def table(frames: Frames, thresholds: Sequence[float] | None = None) -> pd.DataF
     reference = published(EXPERIMENT)
     made = timed(cells(frames, EXPERIMENT))[0]
     rows = []
-    for (scale, clock, batch), group in by_setting(made).items():
+    for (scale, _, batch), group in by_setting(made).items():
         stands_for = published_batch(batch, made, scale, reference)
-        place = {"scale": scale, "clock": clock, "batch": batch, "paper's batch": stands_for}
+        place = group[0].place | {"paper's batch": stands_for}
         for step in _steps(speed_ups(group, thresholds)):
             rows.append(place | _row(step))
     if not rows:

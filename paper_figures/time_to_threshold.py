@@ -27,16 +27,15 @@ def table(frames: Frames, thresholds: Sequence[float] | None = None) -> pd.DataF
     """The paper's rows, then per variant and threshold: mean time over seeds ± their std, or in
     how many it is reached."""
     rows = _papers_rows()
-    for (scale, clock, batch), group, steps in _settings(frames, thresholds)[0]:
+    for _, group, steps in _settings(frames, thresholds)[0]:
         unit, name = _unit(group, steps)
         for cell, step in product(group, steps):
             seconds = times_to(cell, step)
             reached = int(np.isfinite(seconds).sum())
             measured = reached == len(seconds)
             mean, std = mean_and_std(seconds / unit) if measured else (_missing(seconds), None)
-            place = {"scale": scale, "clock": clock, "batch": batch}
             rows.append(
-                place
+                cell.place
                 | {
                     "variant": cell.variant.label,
                     "perplexity": f"≤{step:g}",
@@ -128,8 +127,8 @@ def _missing(seconds: pd.Series) -> str:
 def _line(ax: Axes, cell: Cell, steps: Sequence[float], unit: float, offset: float) -> None:
     """Slightly beside the threshold, so that methods do not hide each other."""
     times = [times_to(cell, step) / unit for step in steps]
-    means = [time.mean() if np.isfinite(time).all() else np.nan for time in times]
-    stds = [time.std(ddof=1) if np.isfinite(time).all() else np.nan for time in times]
+    spreads = [mean_and_std(time.where(np.isfinite(time))) for time in times]
+    means, stds = zip(*spreads, strict=True)
     ax.errorbar(
         np.arange(len(steps)) + offset,
         means,
