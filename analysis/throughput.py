@@ -1,6 +1,7 @@
 """How fast runs trained and what they held: tokens/s, their error, bubbles and bytes."""
 
 from math import nan
+from operator import itemgetter
 
 import numpy as np
 import pandas as pd
@@ -77,13 +78,10 @@ def throughput(frames: Frames) -> pd.DataFrame:
                 "balance": busy.sum() / busy.max() if len(busy) else nan,
             }
         )
-    made = pd.DataFrame(rows)
-    return made.iloc[
-        sorted(
-            range(len(made)),
-            key=lambda i: (*made.loc[i, SETTING], made.loc[i, "variant"].method, made.loc[i, "m"]),
-        )
-    ].reset_index(drop=True)
+    order = itemgetter(*SETTING)
+    return pd.DataFrame(
+        sorted(rows, key=lambda row: (*order(row), row["variant"].method, row["m"]))
+    )
 
 
 def relative_interval(rates: pd.Series) -> float:

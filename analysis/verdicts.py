@@ -5,6 +5,7 @@ A mean over seeds decides if all of its 95 % confidence interval by Student's t 
 three, chance alone exceeds them in 30 or 18 % of cases.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -163,6 +164,19 @@ def sooner(ratios: pd.Series) -> Verdict:
     if mean + doubt < 1:
         return Verdict(ours, FAILS, "below 1, with its 95% interval")
     return Verdict(ours, UNDECIDED, "the 95% interval contains 1")
+
+
+def everywhere(ours: str, judged: Sequence[tuple[str, str, str]], each: str) -> Verdict:
+    """The verdict on what is to be so at several places, from (place, verdict, why) of each.
+
+    The first place where it does not hold decides, else the first where it is undecided; else it
+    holds, for the reason that it does at the first, `each` ("at every m").
+    """
+    for worst in (FAILS, UNDECIDED):
+        for place, verdict, why in judged:
+            if verdict == worst:
+                return Verdict(ours, verdict, f"{place}: {why}")
+    return Verdict(ours, HOLDS, f"{judged[0][2]}, {each}")
 
 
 def _signed(gap: float, doubt: float) -> str:

@@ -9,7 +9,15 @@ from analysis.claims.rows import COLUMNS, row, unless_smoke
 from analysis.counterparts import published_batch
 from analysis.speedup import BEST, EQUAL, SpeedUp, speed_ups
 from analysis.thresholds import GIVEN_COSTS, timed
-from analysis.verdicts import FAILS, HOLDS, UNDECIDED, UNTESTABLE, UNTESTED, Verdict, sooner
+from analysis.verdicts import (
+    FAILS,
+    UNDECIDED,
+    UNTESTABLE,
+    UNTESTED,
+    Verdict,
+    everywhere,
+    sooner,
+)
 
 SOONER = "sooner than the best-tuned flush"
 SOONER_THAN_EQUAL = "sooner than flush at equal micro-batches"
@@ -91,15 +99,11 @@ def _at_all(found: list[SpeedUp]) -> Verdict:
     steps = [it for it in found if not it.lowest]
     if not steps:
         return Verdict("–", UNTESTED, "no threshold that every completed run passes")
-    each = [_judge(it) for it in steps]
     ours = ", ".join(
         f"≤{it.perplexity:g}: {'–' if it.why else f'{it.mean_and_std[0]:.2f}×'}" for it in steps
     )
-    for verdict in (FAILS, UNDECIDED):
-        for step, one in zip(steps, each, strict=True):
-            if one.verdict == verdict:
-                return Verdict(ours, verdict, f"at {step.perplexity:g}: {one.why}")
-    return Verdict(ours, HOLDS, "above 1, with its 95% interval, at each")
+    judged = [(f"at {it.perplexity:g}", *_judge(it)[1:]) for it in steps]
+    return everywhere(ours, judged, "at each")
 
 
 def _judge(it: SpeedUp) -> Verdict:

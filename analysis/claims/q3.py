@@ -7,8 +7,8 @@ import pandas as pd
 
 from analysis.claims.rows import COLUMNS, row
 from analysis.frames import Frames
-from analysis.throughput import is_paci, memory, theory_check, throughput
-from analysis.verdicts import FAILS, HOLDS, UNDECIDED, UNTESTED, Verdict
+from analysis.throughput import SETTING, is_paci, memory, theory_check, throughput
+from analysis.verdicts import FAILS, HOLDS, UNDECIDED, UNTESTED, Verdict, everywhere
 
 FLAT = "throughput flat in the micro-batch count"
 THEORY = "flush over bubble efficiency is PACI"
@@ -29,14 +29,9 @@ def q3_claims(frames: Frames) -> pd.DataFrame:
     checked = theory_check(made)
     paci = made[made["variant"].map(is_paci)]
     rows = []
-    for (scale, source, clock, ranks, microbatch), group in paci.groupby(
-        ["scale", "source", "clock", "ranks", "microbatch"]
-    ):
-        here = checked[
-            checked[["scale", "source", "clock", "ranks", "microbatch"]]
-            .eq([scale, source, clock, ranks, microbatch])
-            .all(axis=1)
-        ]
+    for setting, group in paci.groupby(SETTING):
+        scale, source, clock, ranks, microbatch = setting
+        here = checked[checked[SETTING].eq(list(setting)).all(axis=1)]
         place = {
             "batch": f"m micro-batches of {microbatch}",
             "scale": f"{scale}, {source}, N = {ranks}",
@@ -145,13 +140,9 @@ def _at_every_m(
     if checked.empty:
         return Verdict("–", UNTESTED, "no flush run at the same micro-batches")
     points = [it for _, it in checked.sort_values("m").iterrows()]
-    judged = [judge(it) for it in points]
     ours = ", ".join(f"m={it['m']}: {say(it)}" for it in points)
-    for worst in (FAILS, UNDECIDED):
-        for it, (verdict, why) in zip(points, judged, strict=True):
-            if verdict == worst:
-                return Verdict(ours, verdict, f"m={it['m']}: {why}")
-    return Verdict(ours, HOLDS, f"{judged[0][1]}, at every m")
+    judged = [(f"m={it['m']}", *judge(it)) for it in points]
+    return everywhere(ours, judged, "at every m")
 
 
 def _within(distance: float, doubt: float, what: str) -> tuple[str, str]:
