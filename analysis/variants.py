@@ -4,12 +4,10 @@ from dataclasses import dataclass
 
 from paci import theory
 from paci.label import label
+from paci.traits import VERSIONED
 
 ASYNCHRONOUS = ("paci", "async-1f1b")
 """Schedules that update a stage while micro-batches are in flight through it."""
-
-CONSISTENT = ("stashed", "double-buffered")
-"""Weights of which a backward sees the version of its forward."""
 
 
 @dataclass(frozen=True, order=True)
@@ -48,7 +46,7 @@ class Variant:
     def drift_bound(self, stage: int) -> int:
         """Most versions between the weights that a micro-batch's forward and its backward see, at
         a stage counted from 0."""
-        return 0 if self.weights in CONSISTENT else self._updates_between(stage)
+        return 0 if self.weights in VERSIONED else self._updates_between(stage)
 
     def _updates_between(self, stage: int) -> int:
         """Most updates between a micro-batch's forward and its backward, whatever they see."""

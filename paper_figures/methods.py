@@ -64,6 +64,7 @@ def configured(name: str) -> dict:
 
 
 def rule_of(method: dict) -> Schedule:
+    """The schedule of a method at RANKS ranks."""
     stages = RANKS * stages_per_rank(method["schedule"], method["options"])
     flushes = SCHEDULES[method["schedule"]].flushes
     accumulation = WINDOW if flushes else method["accumulation"]

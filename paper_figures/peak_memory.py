@@ -114,7 +114,7 @@ def _ranks(ax: Axes, held: pd.DataFrame) -> None:
     for shift, is_it, look in ((-0.2, "1f1b-flush", {}), (0.2, "paci", HATCHED)):
         variants = methods.loc[methods["method"] == is_it, "variant"]
         mine = held[held["variant"].isin(variants)].sort_values("rank")
-        _stack(ax.bar, mine["rank"] + shift, mine, unit, width=0.36, **look)
+        _stack(ax.bar, "bottom", mine["rank"] + shift, mine, unit, width=0.36, **look)
     ax.set_xticks(range(int(held["ranks"].max())))
     ax.set_xlabel("rank")
     ax.set_ylabel(f"peak memory ({name})")
@@ -126,14 +126,13 @@ def _methods(ax: Axes, held: pd.DataFrame) -> None:
     methods = _of_methods(held)
     unit, name = _unit(methods["total"].max())
     places = range(len(methods))
-    _stack(ax.barh, pd.Series(places), methods, unit, height=0.7)
+    _stack(ax.barh, "left", pd.Series(places), methods, unit, height=0.7)
     ax.set_yticks(places, [it.label for it in methods["variant"]], fontsize=6)
     ax.set_xlabel(f"peak memory of the fullest rank ({name})")
     ax.grid(axis="y", visible=False)
 
 
-def _stack(bar, places: pd.Series, rows: pd.DataFrame, unit: int, **look) -> None:
-    start = "left" if bar.__name__ == "barh" else "bottom"
+def _stack(bar, start: str, places: pd.Series, rows: pd.DataFrame, unit: int, **look) -> None:
     reached = pd.Series(0.0, index=rows.index)
     for part in PARTS:
         bar(places, rows[part] / unit, color=COLOURS[part], **{start: reached / unit}, **look)

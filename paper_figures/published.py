@@ -8,5 +8,9 @@ REFERENCE = Path(__file__).parent / "reference"
 
 
 def published(question: str) -> pd.DataFrame:
-    """The published figures for "q1", ...: claim, batch, variant, value, spread, unit, source."""
+    """The published figures of reference/`question`.csv, "q1" or "methods", each with its source.
+
+    Those of a question have a claim, a value and its unit, and where they belong: batch, variant,
+    perplexity.
+    """
     return pd.read_csv(REFERENCE / f"{question}.csv")

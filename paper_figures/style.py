@@ -88,12 +88,12 @@ def line(variant: Variant) -> dict[str, str]:
     return {"color": colour(variant), "linestyle": dashes}
 
 
-def panels(count: int, height: float = 2.5, **options) -> tuple[Figure, list[Axes]]:
+def panels(count: int, height: float = 2.5) -> tuple[Figure, list[Axes]]:
     """A figure of `count` panels, each a column wide and two to a row, and their axes."""
     columns = min(count, 2)
     rows = ceil(count / columns)
     fig, grid = plt.subplots(
-        rows, columns, figsize=(COLUMN * columns, height * rows), squeeze=False, **options
+        rows, columns, figsize=(COLUMN * columns, height * rows), squeeze=False
     )
     axes = list(grid.flat)
     for unused in axes[count:]:
