@@ -58,6 +58,14 @@ def arguments(documentation: str) -> list[str]:
     return given
 
 
+def run_folder(documentation: str) -> Path:
+    """The one of `arguments`, a run's folder. Raises ValueError for none, or several."""
+    given = arguments(documentation)
+    if len(given) != 1:
+        raise ValueError(f"name one run folder, not {len(given)} of them")
+    return Path(given[0])
+
+
 def overrides(documentation: str) -> list[str]:
     """`arguments` that set what conf/ holds: --help lists its groups and their options, too."""
     return arguments(f"{documentation.strip()}\n\n{_groups()}")

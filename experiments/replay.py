@@ -5,7 +5,7 @@ recorded run did it, and the trained model is compared with the run's own, bit b
 order was decided by the arrival of messages is thus as repeatable as any other.
 """
 
-from experiments.cli import arguments, user_errors
+from experiments.cli import arguments, run_folder, user_errors
 
 if __name__ == "__main__":
     arguments(__doc__)  # asked for help, it answers before torch is loaded, which takes seconds
@@ -30,10 +30,7 @@ from paci.clock import Deadlock
 
 def main() -> None:
     with user_errors():
-        given = arguments(__doc__)
-        if len(given) != 1:
-            raise ValueError(f"name one run folder to replay, not {len(given)} of them")
-        recorded = Path(given[0])
+        recorded = run_folder(__doc__)
         run = recorded_run(recorded)
         segments, weights = recorded_orders(recorded, run), recorded_weights(recorded)
         pipeline = build_pipeline(run)

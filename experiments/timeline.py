@@ -12,7 +12,7 @@ import pandas
 from omegaconf import OmegaConf
 from tabulate import tabulate
 
-from experiments.cli import arguments, user_errors
+from experiments.cli import run_folder, user_errors
 from experiments.runfolder import RunFolder
 from paci.clock import Step
 from paci.timeline import Timeline
@@ -22,10 +22,7 @@ WAITING = ("input", "gradient", "backpressure")
 
 def main() -> None:
     with user_errors():
-        given = arguments(__doc__)
-        if len(given) != 1:
-            raise ValueError(f"name one run folder, not {len(given)} of them")
-        run = Path(given[0])
+        run = run_folder(__doc__)
         rows = table(run)
         print(tabulate(rows, headers="keys", floatfmt=".3f", missingval="–"))
         if kept := any((run / "timeline.parquet").glob("*.parquet")):
