@@ -260,6 +260,7 @@ def is_number(value: object) -> bool:
 
 
 def is_whole(value: object, least: int) -> bool:
+    """Whether `value` is a whole number of at least `least`."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= least
 
 
@@ -269,6 +270,11 @@ def updates(config: DictConfig) -> int:
     if config.task == "throughput":
         return windows(config)
     return config.tokens // (config.batch * config.model.context)
+
+
+def microbatch_size(config: DictConfig) -> int:
+    """Sequences of a micro-batch."""
+    return config.batch // config.method.accumulation
 
 
 def full_after(config: DictConfig) -> int:
@@ -311,7 +317,7 @@ def cost_of(config: DictConfig) -> Cost:
 
     Raises ValueError for what is not a table of times.
     """
-    times, microbatch = config.executor.cost, config.batch // config.method.accumulation
+    times, microbatch = config.executor.cost, microbatch_size(config)
     if not isinstance(times, DictConfig):
         raise ValueError(f"executor.cost must be a table of times or measured, not {times!r}")
     times = OmegaConf.to_container(times)

@@ -16,7 +16,7 @@ import torch
 from omegaconf import DictConfig, OmegaConf
 
 from experiments import data, models
-from experiments.config import cost_of, is_measured
+from experiments.config import cost_of, is_measured, microbatch_size
 from experiments.cut import cut_for
 from experiments.environment import processor
 from experiments.kept import kept, read_cost
@@ -65,7 +65,7 @@ def table_for(config: DictConfig, vocabulary: int) -> dict:
     """{"microbatch": sequences, "forward": [seconds of each stage], ...} from costs.json in the
     folder of runs: the same table for every run of this model, cut, size of micro-batches,
     precision, optimizer and machine."""
-    executor, microbatch = config.executor, config.batch // config.method.accumulation
+    executor, microbatch = config.executor, microbatch_size(config)
     key = {
         "model": OmegaConf.to_container(config.model),
         "vocabulary": vocabulary,

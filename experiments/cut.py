@@ -6,6 +6,7 @@ import torch
 from omegaconf import DictConfig, OmegaConf
 
 from experiments import models
+from experiments.config import microbatch_size
 from experiments.kept import kept
 from paci.partition import partition
 
@@ -24,7 +25,7 @@ def cut_for(config: DictConfig, vocabulary: int) -> list[range]:
         "model": OmegaConf.to_container(config.model),
         "vocabulary": vocabulary,
         "stages": config.stages,
-        "sequences": config.batch // config.method.accumulation,
+        "sequences": microbatch_size(config),
         "slack": config.method.slack,
         "precision": config.executor.precision,
         "device": _device_name(config),
@@ -35,10 +36,12 @@ def cut_for(config: DictConfig, vocabulary: int) -> list[range]:
 
 def _measured(config: DictConfig, vocabulary: int) -> list[list[int]]:
     """The first unit of each stage, and the one after its last."""
-    executor, microbatch = config.executor, config.batch // config.method.accumulation
+    executor = config.executor
     low = executor.precision == "bfloat16-autocast"
     with torch.autocast(executor.device, torch.bfloat16, enabled=low, cache_enabled=False):
-        units = models.measure_units(config.model, vocabulary, microbatch, executor.device)
+        units = models.measure_units(
+            config.model, vocabulary, microbatch_size(config), executor.device
+        )
     cut = partition(units, config.stages, _memory(config), slack=config.method.slack)
     return [[run.start, run.stop] for run in cut]
 

@@ -6,7 +6,7 @@ import torch
 from omegaconf import DictConfig
 
 from experiments import data
-from experiments.config import run_name, updates
+from experiments.config import microbatch_size, run_name, updates
 from experiments.runfolder import RunFolder
 
 
@@ -36,11 +36,6 @@ class Run:
             ) from error
 
     @property
-    def microbatch(self) -> int:
-        """Sequences of a micro-batch."""
-        return self.config.batch // self.config.method.accumulation
-
-    @property
     def segment_ends(self) -> list[int]:
         """The updates after which the pipeline drains, to evaluate and to write a checkpoint."""
         parts = self.config.evaluations
@@ -49,8 +44,8 @@ class Run:
     def batches(self, first: int, count: int) -> data.Batches:
         """Micro-batches `first` to `first + count - 1` of this run."""
         tokens, context = self.corpus.train.tokens, self.config.model.context
-        seed = self.config.seed
-        return data.Batches(tokens, context, self.microbatch, seed, first, count=count)
+        size, seed = microbatch_size(self.config), self.config.seed
+        return data.Batches(tokens, context, size, seed, first, count=count)
 
     def tokens(self, update: int) -> int:
         """Trained on, after `update` updates."""
