@@ -15,6 +15,7 @@ What they are made of, in the order in which a run meets it:
     rank                 whether this process is one of several that somebody else started
     data/ models/        text in micro-batches, models in stages
     kept cut costs       what a folder of runs shares: the cut into stages, measured times
+    stopwatch            what time it is, for what is measured
     stages optimizer     what a stage computes, and how it learns
     pipelines            the pipeline of a run, on one of the executors of `paci`
     training throughput  the two tasks of a run: how well it trains, or how fast

@@ -7,7 +7,6 @@ comparison, and none of them made up.
 
 import json
 import statistics
-import time
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -24,6 +23,7 @@ from experiments.optimizer import make_optimizer
 from experiments.run import Run
 from experiments.runfolder import replace
 from experiments.stages import stage_module
+from experiments.stopwatch import now
 from paci import Cost
 from paci.stage import Stage
 
@@ -84,7 +84,7 @@ def table_for(config: DictConfig, vocabulary: int) -> dict:
 
 
 def measure(config: DictConfig, vocabulary: int, microbatch: int) -> dict[str, list[float]]:
-    """Median seconds that each stage takes for one micro-batch of `microbatch` sequences.
+    """Median seconds (of `now`) that each stage takes for a micro-batch of `microbatch` sequences.
 
     forward, backward   with as many micro-batches in flight as 1F1B has at that stage
     input, weight       the two halves of a backward that a schedule splits; at the first stage the
@@ -93,10 +93,8 @@ def measure(config: DictConfig, vocabulary: int, microbatch: int) -> dict[str, l
 
     It is all that a stage does: its books, its draws, the loss at the last stage; weights are
     live, and what a policy copies or predicts is not in it, nor is any message. On a GPU an action
-    ends when the device is done with it, so launching its kernels is in it too. With one thread of
-    the processor the seconds are the processor's, which are the wall's on a quiet machine and leave
-    out what others do on a busy one. Stages are measured one after the other, each alone in memory
-    and on random tokens.
+    ends when the device is done with it, so launching its kernels is in it too. Stages are measured
+    one after the other, each alone in memory and on random tokens.
     """
     torch.set_num_threads(config.executor.threads)
     tokens = torch.randint(vocabulary, (microbatch, config.model.context))
@@ -136,9 +134,9 @@ def _time(
     seconds: dict[str, list[float]] = {}
 
     def timed(name: str, action: Callable, *arguments) -> None:
-        start = _now(stage.device)
+        start = now(stage.device)
         action(*arguments)
-        seconds.setdefault(name, []).append(_now(stage.device) - start)
+        seconds.setdefault(name, []).append(now(stage.device) - start)
 
     def step(microbatch: int) -> None:
         timed("forward", stage.forward, microbatch + ahead, input, target)
@@ -156,16 +154,8 @@ def _time(
     for microbatch in range(WARM_UP):
         step(microbatch)
     seconds.clear()
-    microbatch, start = WARM_UP, _now(stage.device)
-    while microbatch < WARM_UP + LEAST or _now(stage.device) < start + ENOUGH:
+    microbatch, start = WARM_UP, now(stage.device)
+    while microbatch < WARM_UP + LEAST or now(stage.device) < start + ENOUGH:
         step(microbatch)
         microbatch += 1
     return {name: statistics.median(values) for name, values in seconds.items()}
-
-
-def _now(device: torch.device) -> float:
-    if device.type != "cpu":
-        torch.accelerator.synchronize(device)
-    elif torch.get_num_threads() == 1:
-        return time.process_time()
-    return time.perf_counter()

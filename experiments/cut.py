@@ -37,6 +37,7 @@ def cut_for(config: DictConfig, vocabulary: int) -> list[range]:
 def _measured(config: DictConfig, vocabulary: int) -> list[list[int]]:
     """The first unit of each stage, and the one after its last."""
     executor = config.executor
+    torch.set_num_threads(executor.threads)
     low = executor.precision == "bfloat16-autocast"
     with torch.autocast(executor.device, torch.bfloat16, enabled=low, cache_enabled=False):
         units = models.measure_units(

@@ -1,13 +1,13 @@
 """What each unit of a GPT-2 costs on the machine at hand."""
 
 import statistics
-import time
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from experiments.models.gpt2 import GPT2Stage, config, loss, unit_names
+from experiments.stopwatch import now
 from paci.partition import UnitCost
 
 REPEATS = 5
@@ -44,9 +44,9 @@ def _measure(stage: GPT2Stage, hidden: torch.Tensor, targets: torch.Tensor) -> U
     activation_bytes = _saved_bytes(forward, stage)
     seconds = []
     for _ in range(2 + REPEATS):  # two to warm up: kernels are chosen, gradients allocated
-        start = _now(hidden.device)
+        start = now(hidden.device)
         forward().backward()
-        seconds.append(_now(hidden.device) - start)
+        seconds.append(now(hidden.device) - start)
     return UnitCost(
         time=statistics.median(seconds[2:]),
         parameter_bytes=sum(parameter.nbytes for parameter in stage.parameters()),
@@ -70,9 +70,3 @@ def _saved_bytes(forward: Callable[[], torch.Tensor], stage: GPT2Stage) -> int:
         for pointer, tensor in saved.items()
         if pointer not in weights
     )
-
-
-def _now(device: torch.device) -> float:
-    if device.type != "cpu":
-        torch.accelerator.synchronize(device)
-    return time.perf_counter()

@@ -123,7 +123,7 @@ class BusyStage(nn.Module):
 @pytest.mark.parametrize("index", [0, 1])
 def test_each_action_has_its_own_time(index, split, monkeypatch):
     clock = [0.0]
-    monkeypatch.setattr(costs, "_now", lambda device: clock[0])
+    monkeypatch.setattr(costs, "now", lambda device: clock[0])
     stage = Stage(index, 3, BusyStage(clock), 10**6, torch.optim.SGD)
     stage.optimizer.register_step_pre_hook(lambda *_: clock.__setitem__(0, clock[0] + 2))
     input = torch.randn(2, 4)
