@@ -23,6 +23,8 @@ from paci.launch import spawn
 from tests.experiments import fleet
 from tests.experiments.smoke import (
     ROOT,
+    assert_same_results,
+    call,
     lines,
     losses,
     start,
@@ -70,14 +72,6 @@ def local(tmp_path_factory, base):
 
 def status(folder):
     return json.loads((folder / "status.json").read_text())
-
-
-def assert_same_results(folder, other):
-    """Of weights and losses."""
-    ours, theirs = weights(folder), weights(other)
-    assert ours.keys() == theirs.keys()
-    assert all(toys.same(ours[name], theirs[name]) for name in ours)
-    assert losses(folder) == losses(other)
 
 
 def assert_same(folder, other):
@@ -142,9 +136,8 @@ def test_emulated_stages_are_busy_as_long_as_told(emulated):
         assert max(map(int, line["drift"])) <= theory.drift_bound(2, line["stage"], 4)
 
 
-def test_where_the_time_went(emulated, monkeypatch, capsys):
-    monkeypatch.setattr("sys.argv", ["timeline", str(emulated)])
-    timeline.main()
+def test_where_the_time_went(emulated, capsys):
+    assert call(timeline, [str(emulated)]) == 0
     head, _, *ranks = capsys.readouterr().out.split("\n\n")[0].splitlines()
     assert [word for word in head.split() if word not in ("waits", "for")] == [
         *("rank", "busy", "(s)", "idle", "(s)", "bubble", "(idle/busy)"),
@@ -172,9 +165,8 @@ def test_the_timeline_is_on_one_clock(emulated):
     assert sum(event["ph"] == "X" for event in trace) == 2 * 2 * 40
 
 
-def test_without_a_timeline_there_is_a_table_still(local, monkeypatch, capsys):
-    monkeypatch.setattr("sys.argv", ["timeline", str(local())])
-    timeline.main()
+def test_without_a_timeline_there_is_a_table_still(local, capsys):
+    assert call(timeline, [str(local())]) == 0
     said = capsys.readouterr().out
     assert "kept no timeline" in said
     assert len(said.split("\n\n")[0].splitlines()) == 4
@@ -182,10 +174,8 @@ def test_without_a_timeline_there_is_a_table_still(local, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("given", [[], ["a", "b"], ["nowhere"]])
-def test_what_has_no_timeline_is_refused(monkeypatch, capsys, given):
-    monkeypatch.setattr("sys.argv", ["timeline", *given])
-    with pytest.raises(SystemExit, match="2"):
-        timeline.main()
+def test_what_has_no_timeline_is_refused(capsys, given):
+    assert call(timeline, given) == 2
     assert capsys.readouterr().err.count("error: ") == 1
 
 
@@ -204,27 +194,24 @@ def test_static_order_equals_local_to_the_last_bit(base, local, tmp_path):
     assert_same(folder, local())
 
 
-def replayed(monkeypatch, capsys, folder) -> tuple[int, str]:
-    monkeypatch.setattr("sys.argv", ["replay", str(folder)])
-    with pytest.raises(SystemExit) as exit:
-        replay.main()
-    said = capsys.readouterr()
-    return int(exit.value.code), said.out or said.err  # where progress is, if there is a result
+def replayed(capsys, folder) -> tuple[int, str]:
+    code, said = call(replay, [str(folder)]), capsys.readouterr()
+    return code, said.out or said.err  # where progress is, if there is a result
 
 
-def test_a_replay_is_bitwise_equal(dynamic, monkeypatch, capsys):
-    code, said = replayed(monkeypatch, capsys, dynamic)
+def test_a_replay_is_bitwise_equal(dynamic, capsys):
+    code, said = replayed(capsys, dynamic)
     assert (code, said) == (0, f"{dynamic}: replayed, bitwise equal\n")
 
 
-def test_a_replay_names_what_differs(dynamic, monkeypatch, capsys):
+def test_a_replay_names_what_differs(dynamic, capsys):
     part = sorted((dynamic / "model").glob("*.safetensors"))[-1]
     original, tensors = part.read_bytes(), load_file(part)
     name = min(tensors)
     tensors[name].view(-1)[0] += 0.5
     save_file(tensors, part, {"format": "pt"})
     try:
-        code, said = replayed(monkeypatch, capsys, dynamic)
+        code, said = replayed(capsys, dynamic)
     finally:
         part.write_bytes(original)
     assert code == 1
@@ -243,14 +230,14 @@ DAMAGE = {
 
 
 @pytest.mark.parametrize("name", DAMAGE)
-def test_what_cannot_be_replayed_is_refused(name, dynamic, tmp_path, monkeypatch, capsys):
+def test_what_cannot_be_replayed_is_refused(name, dynamic, tmp_path, capsys):
     folder, (text, sentence) = tmp_path / dynamic.name, DAMAGE[name]
     shutil.copytree(dynamic, folder)
     if text is None:
         (folder / name).unlink()
     else:
         (folder / name.strip()).write_text(text)
-    code, said = replayed(monkeypatch, capsys, folder)
+    code, said = replayed(capsys, folder)
     assert code == 2
     assert sentence in said
     assert said.count("\n") == 1

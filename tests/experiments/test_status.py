@@ -8,6 +8,7 @@ import pytest
 from experiments import status
 from experiments.config import compose
 from experiments.runfolder import RunFolder
+from tests.experiments.smoke import call
 
 
 @pytest.fixture
@@ -48,8 +49,6 @@ def test_the_time_left_is_at_the_pace_of_this_start(folder):
         assert row(folder).left == "15 min"
 
 
-def test_no_runs_are_said_to_be_missing(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("sys.argv", ["status", str(tmp_path / "none")])
-    with pytest.raises(SystemExit, match="2"):
-        status.main()
+def test_no_runs_are_said_to_be_missing(tmp_path, capsys):
+    assert call(status, [str(tmp_path / "none")]) == 2
     assert "there is no folder" in capsys.readouterr().err

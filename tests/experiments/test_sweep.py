@@ -10,6 +10,7 @@ from experiments import sweep as command
 from experiments.runfolder import RunFolder
 from tests.experiments.smoke import (
     assert_same_run,
+    call,
     stamps,
     start,
     train,
@@ -32,14 +33,11 @@ def runs(tmp_path):
 
 
 @pytest.fixture
-def sweep(monkeypatch, capsys):
+def sweep(capsys):
     """sweep(overrides): exit status and what was printed."""
 
     def sweep(overrides):
-        monkeypatch.setattr("sys.argv", ["sweep", *overrides])
-        with pytest.raises(SystemExit) as exit:
-            command.main()
-        return int(exit.value.code), capsys.readouterr().out
+        return call(command, overrides), capsys.readouterr().out
 
     return sweep
 

@@ -19,6 +19,7 @@ from experiments.runfolder import RunFolder
 from paci import theory
 from tests.experiments.smoke import (
     assert_same_run,
+    call,
     lines,
     losses,
     stamps,
@@ -27,14 +28,6 @@ from tests.experiments.smoke import (
     wait_for_a_checkpoint,
     weights,
 )
-
-
-def main(monkeypatch, overrides):
-    """The command, in this process; its exit status."""
-    monkeypatch.setattr("sys.argv", ["train", *overrides])
-    with pytest.raises(SystemExit) as exit:
-        command.main()
-    return int(exit.value.code)
 
 
 def at_update(monkeypatch, number, act):
@@ -133,20 +126,20 @@ def test_methods_at_one_batch_see_the_same_data(settings):
     assert first == pytest.approx([first[0]] * 3, rel=1e-6)
 
 
-def test_a_finished_run_is_not_repeated(settings, monkeypatch, capsys):
-    assert main(monkeypatch, settings) == 0
+def test_a_finished_run_is_not_repeated(settings, capsys):
+    assert call(command, settings) == 0
     said = capsys.readouterr().out
     assert re.search(r"paci-a4-b8-s0: completed  loss \d\.\d+  perplexity \d+\.\d+\n$", said)
     folder = Run(compose(settings)).folder.path
     written = stamps(folder)
-    assert main(monkeypatch, settings) == 0
+    assert call(command, settings) == 0
     assert stamps(folder) == written
 
 
-def test_another_configuration_in_its_folder_is_refused(settings, monkeypatch, capsys):
+def test_another_configuration_in_its_folder_is_refused(settings, capsys):
     folder = train(settings).path
     written = stamps(folder)
-    assert main(monkeypatch, [*settings, "optimizer.lr=0.5"]) == 2
+    assert call(command, [*settings, "optimizer.lr=0.5"]) == 2
     assert "(optimizer.lr is 0.001 there, 0.5 here)" in capsys.readouterr().err
     assert stamps(folder) == written
 
@@ -168,14 +161,14 @@ def test_killed_and_terminated_is_as_if_nothing_had_been(settings, tmp_path, mon
 
     with monkeypatch.context() as patch:
         at_update(patch, 43, lambda: os.kill(os.getpid(), signal.SIGTERM))
-        assert main(patch, settings) == 1
+        assert call(command, settings) == 1
     assert json.loads((folder / "status.json").read_text()) == {
         "state": "preempted",
         "why": "interrupted: goes on from update 40",
         "update": 43,
         "updates": 50,
     }
-    assert main(monkeypatch, settings) == 0
+    assert call(command, settings) == 0
     assert_same_run(folder, undisturbed)
     assert len(losses(folder)) == 50
 
@@ -183,8 +176,8 @@ def test_killed_and_terminated_is_as_if_nothing_had_been(settings, tmp_path, mon
 # Ends that are no success
 
 
-def test_divergence_is_a_result(settings, monkeypatch, capsys):
-    assert main(monkeypatch, [*settings, "optimizer.lr=1e30"]) == 1
+def test_divergence_is_a_result(settings, capsys):
+    assert call(command, [*settings, "optimizer.lr=1e30"]) == 1
     assert "failed: diverged: the loss of update 2 is nan" in capsys.readouterr().out
     folder = Run(compose([*settings, "optimizer.lr=1e30"])).folder
     assert folder.status()["state"] == "failed"
@@ -214,8 +207,8 @@ def test_what_is_our_fault_is_raised_and_recorded(settings, monkeypatch):
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
-def test_a_device_that_is_not_here_is_refused(settings, monkeypatch, capsys, tmp_path):
-    assert main(monkeypatch, [*settings, "executor.device=cuda"]) == 2
+def test_a_device_that_is_not_here_is_refused(settings, capsys, tmp_path):
+    assert call(command, [*settings, "executor.device=cuda"]) == 2
     assert "PyTorch finds no CUDA device here" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 

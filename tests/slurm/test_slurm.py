@@ -14,13 +14,12 @@ from pathlib import Path
 
 import pytest
 import submitit
-import torch
 
 from experiments import status
 from experiments import sweep as command
 from experiments.runfolder import RunFolder
 from experiments.slurm import jobs
-from tests.experiments.smoke import ROOT, losses, train, weights
+from tests.experiments.smoke import ROOT, assert_same_results, call, train
 
 pytestmark = pytest.mark.slurm
 
@@ -163,15 +162,6 @@ def stop_until_warned(run: Path) -> None:
         os.kill(pid, signal.SIGCONT)
 
 
-def assert_same(run: Path, other: Path) -> None:
-    """The same losses, and bitwise the same weights."""
-    ours, theirs = weights(run), weights(other)
-    assert ours
-    assert ours.keys() == theirs.keys()
-    assert all(torch.equal(ours[name], theirs[name]) for name in ours)
-    assert losses(run) == losses(other)
-
-
 # Ends that are not the end
 
 
@@ -181,7 +171,7 @@ def test_a_job_that_is_queued_again_goes_on(submitted, undisturbed):
     subprocess.run(["scontrol", "requeue", job_of(run).id], check=True)
     assert wait_for_the_end(run)["state"] == "completed"
     assert "DUE TO JOB REQUEUE" in log_of(run)
-    assert_same(run, undisturbed(*LONG, "seed=10"))
+    assert_same_results(run, undisturbed(*LONG, "seed=10"))
 
 
 def test_a_warned_job_ends_in_order_and_queues_itself_again(submitted, undisturbed):
@@ -191,7 +181,7 @@ def test_a_warned_job_ends_in_order_and_queues_itself_again(submitted, undisturb
     job._interrupt()  # submitit's own rehearsal of a preemption
     assert wait_for_the_end(run)["state"] == "completed"
     assert log_of(run).count("Requeued job") == 1
-    assert_same(run, undisturbed(*LONG, "seed=11"))
+    assert_same_results(run, undisturbed(*LONG, "seed=11"))
 
 
 def test_a_killed_rank_ends_its_job_and_is_named(submitted, base, undisturbed, say):
@@ -215,7 +205,7 @@ def test_a_killed_rank_ends_its_job_and_is_named(submitted, base, undisturbed, s
     code, said = say([*again, "retry=true"])
     assert (code, "submitted as job" in said) == (0, True)
     assert wait_for_the_end(run)["state"] == "completed"
-    assert_same(run, undisturbed(*LONG, "seed=12"))
+    assert_same_results(run, undisturbed(*LONG, "seed=12"))
 
 
 def test_a_job_whose_time_is_over_goes_on_in_the_next(submitted, undisturbed):
@@ -223,7 +213,7 @@ def test_a_job_whose_time_is_over_goes_on_in_the_next(submitted, undisturbed):
     assert wait_for_the_end(run)["state"] == "completed"
     assert "this job is timed-out" in log_of(run)
     assert "Requeued job" in log_of(run)
-    assert_same(run, undisturbed(*LONG, "seed=13"))
+    assert_same_results(run, undisturbed(*LONG, "seed=13"))
 
 
 # The whole grid
@@ -234,7 +224,7 @@ def test_the_grid_equals_that_of_this_process(submitted, undisturbed):
         run = submitted["grid"] / name
         assert wait_for_the_end(run)["state"] == "completed"
         method, seed = name.partition("-a")[0], name[-1]
-        assert_same(run, undisturbed(f"method={method}", "tokens=2560", f"seed={seed}"))
+        assert_same_results(run, undisturbed(f"method={method}", "tokens=2560", f"seed={seed}"))
 
 
 def test_submitted_twice_at_once_each_run_is_one_job_of_one_array(submitted):
@@ -256,11 +246,10 @@ def test_never_more_run_than_may(submitted):
     assert max(at_once) == 2
 
 
-def test_the_table_says_so(submitted, monkeypatch, capsys):
+def test_the_table_says_so(submitted, capsys):
     for name in NAMES:
         wait_for_the_end(submitted["grid"] / name)
-    monkeypatch.setattr("sys.argv", ["status", str(submitted["grid"])])
-    status.main()
+    assert call(status, [str(submitted["grid"])]) == 0
     said = capsys.readouterr().out
     assert said.startswith("6 runs: 6 completed\n")
     assert said.count("10/10") == 6
@@ -270,16 +259,11 @@ def test_the_table_says_so(submitted, monkeypatch, capsys):
 
 
 @pytest.fixture
-def say(monkeypatch, capsys):
+def say(capsys):
     """say(overrides): exit status of the sweep, and what it printed."""
 
     def say(overrides):
-        monkeypatch.setattr("sys.argv", ["sweep", *overrides])
-        try:
-            command.main()
-            code = 0
-        except SystemExit as exit:
-            code = exit.code
+        code = call(command, overrides)
         said = capsys.readouterr()
         return code, said.out + said.err
 
@@ -310,12 +294,11 @@ def test_a_dry_run_leaves_nothing(base, say, tmp_path):
     assert not (tmp_path / "runs").exists()
 
 
-def test_cancelled_jobs_are_gone_and_said_to_be(base, say, tmp_path, monkeypatch, capsys):
+def test_cancelled_jobs_are_gone_and_said_to_be(base, say, tmp_path, capsys):
     hold = "cluster.sbatch=[--hold]"
     assert say([*base, *RANKS, GRID, f"runs={tmp_path}", hold])[0] == 0
     assert {(row.state, row.why) for row in status.look(tmp_path)} == {("pending", "JobHeldUser")}
-    monkeypatch.setattr("sys.argv", ["status", str(tmp_path), "--cancel"])
-    status.main()
+    assert call(status, [str(tmp_path), "--cancel"]) == 0
     assert capsys.readouterr().out == "6 jobs cancelled; what was computed is kept\n"
     wait_until(
         lambda: {row.state for row in status.look(tmp_path)} == {"not started"}, "no job is left"

@@ -5,6 +5,7 @@ import pytest
 from experiments import sweep as command
 from experiments.config import compose
 from experiments.slurm.array import Shape
+from tests.experiments.smoke import call
 
 GPUS = ["scale=smoke", "cluster=slurm", "executor.device=cuda", "stages=8"]
 RANKS = [*GPUS, "executor=distributed"]
@@ -56,14 +57,7 @@ def sweep(settings, tmp_path, monkeypatch, capsys):
             (tmp_path / name).write_text("#!/bin/sh\n")
             (tmp_path / name).chmod(0o755)
         monkeypatch.setenv("PATH", str(tmp_path))
-        monkeypatch.setattr(
-            "sys.argv", ["sweep", "experiment=q1", *settings, "cluster=slurm", *overrides]
-        )
-        try:
-            command.main()
-            code = 0
-        except SystemExit as exit:
-            code = exit.code
+        code = call(command, ["experiment=q1", *settings, "cluster=slurm", *overrides])
         said = capsys.readouterr()
         return code, said.out + said.err
 
