@@ -82,6 +82,7 @@ def configure(name: str, base: DictConfig, overrides: list[str]) -> DictConfig:
 
 
 def row(config: DictConfig) -> Row:
+    """What the method of `config` is like, by simulation."""
     method, rule = config.method, schedule_of(config)
     cost = shared_out(cost_of(config), rule.stages // len(rule.placement))
     traits = traits_of(rule, method.weights, cost, config.seed)

@@ -61,4 +61,5 @@ def join(config: DictConfig) -> None:
 
 
 def backend(config: DictConfig) -> str:
+    """That of torch.distributed which carries the run's messages."""
     return "nccl" if config.executor.device == "cuda" else "gloo"

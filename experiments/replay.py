@@ -125,6 +125,7 @@ def differences(pipeline: LocalPipeline, recorded: dict[str, torch.Tensor]) -> d
 
 
 def parameters(pipeline: LocalPipeline) -> Iterator[tuple[str, torch.Tensor]]:
+    """(name, weight) of all stages."""
     for stage in pipeline.stages:
         yield from stage.module.state_dict().items()
 

@@ -26,6 +26,8 @@ ALIVE = ("pending", "starting", "running")
 
 
 class Row(NamedTuple):
+    """A line of the table, as text; "" where there is nothing to say."""
+
     run: str
     state: str
     updates: str

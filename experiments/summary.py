@@ -30,6 +30,7 @@ def end(folder: RunFolder, status: dict) -> str:
 
 
 def last_values(folder: RunFolder) -> dict[str, str]:
+    """The last loss and perplexity, or the mean throughput of the repetitions, as text."""
     values: dict[str, float] = {}
     for line in folder.lines("metrics.jsonl"):
         values |= line

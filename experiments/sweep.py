@@ -79,6 +79,7 @@ def submit(folders: list[RunFolder]) -> None:
 
 
 def preview(folders: list[RunFolder]) -> None:
+    """Print a line for each run: what has become of it, and whether it would be run."""
     for folder in folders:
         state = folder.status().get("state", "not started")
         print(line(folder, state if folder.finished else f"{state}: would be run"))

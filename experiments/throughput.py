@@ -66,6 +66,7 @@ class Throughput:
                     return
 
     def log(self, repetition: int, segment: Segment) -> None:
+        """Write down a repetition: its tokens and seconds, and the books of the stages."""
         updates, seconds = steady(segment.timeline, self.config.stages, full_after(self.config))
         tokens = self.run.tokens(updates)
         self.rates.append(tokens / seconds)

@@ -100,6 +100,7 @@ def train(run: Run) -> dict:
 
 
 def spawned_rank(config: dict) -> None:
+    """One rank of the run that `config` describes, in a process that `spawn` started."""
     tqdm.set_lock(RLock())  # one between processes would be left behind by a rank that is killed
     train_rank(Run(DictConfig(config)))
 

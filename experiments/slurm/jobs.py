@@ -52,6 +52,7 @@ def submitting(runs: Path) -> Iterator[None]:
 
 
 def record(runs: Path, jobs: Iterable[Job]) -> None:
+    """Append a line for each of `jobs`, whose runs are in the folder `runs`."""
     with (folder_of(runs) / "submitted.jsonl").open("a") as file:
         file.write("".join(json.dumps(job._asdict()) + "\n" for job in jobs))
 
