@@ -50,6 +50,13 @@ except SystemExit:
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
 
 
+def test_commands_that_compute_no_model_load_no_torch():
+    commands = ("sweep", "status", "prepare", "methods", "extrapolate")
+    imports = ", ".join(f"experiments.{command}" for command in commands)
+    code = f"import sys, {imports}; sys.exit('torch' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+
+
 def test_arguments_are_the_overrides(monkeypatch):
     monkeypatch.setattr("sys.argv", ["...", "method=paci", "seed=3"])
     assert arguments("") == ["method=paci", "seed=3"]

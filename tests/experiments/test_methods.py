@@ -1,18 +1,10 @@
 """The table of methods, against closed forms."""
 
-import subprocess
-import sys
-
 import pytest
 
 from experiments import methods
 from experiments.config import CONF, compose
-from experiments.methods import (
-    compare,
-    configure,
-    published,
-    table,
-)
+from experiments.methods import compare, configure, published, table
 from paci import theory
 
 N, M = 8, 32
@@ -132,8 +124,3 @@ def test_mistakes_are_one_sentence(override, sentence, monkeypatch, capsys):
     assert out == ""
     assert err.startswith(f"error: {sentence}")
     assert err.count("\n") == 1
-
-
-def test_no_torch_is_loaded():
-    program = "import sys, experiments.methods; sys.exit('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
