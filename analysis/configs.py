@@ -7,6 +7,7 @@ import yaml
 
 from analysis.logs import Unreadable
 from analysis.variants import Variant
+from paci.schedules import SCHEDULES
 
 RECIPE = ("model", "data", "optimizer", "tokens", "stages")
 """What runs must share, besides their method, before their losses may be compared; precision too,
@@ -53,6 +54,8 @@ def read_config(path: Path) -> dict:
         raise Unreadable(f"config.yaml has a value of the wrong kind ({error})") from None
     if variant.accumulation < 1 or variant.stages < 1:
         raise Unreadable("config.yaml has fewer than one stage or micro-batch per update")
+    if variant.schedule not in SCHEDULES:
+        raise Unreadable(f"config.yaml has an unknown schedule, {variant.schedule}")
     executor = config.get("executor") or {}
     recipe = {key: config.get(key) for key in RECIPE} | {"precision": executor.get("precision")}
     if row["executor"] != REAL:

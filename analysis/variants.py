@@ -4,10 +4,8 @@ from dataclasses import dataclass
 
 from paci import theory
 from paci.label import label
+from paci.schedules import SCHEDULES
 from paci.traits import VERSIONED
-
-ASYNCHRONOUS = ("paci", "async-1f1b")
-"""Schedules that update a stage while micro-batches are in flight through it."""
 
 
 @dataclass(frozen=True, order=True)
@@ -24,7 +22,8 @@ class Variant:
 
     @property
     def asynchronous(self) -> bool:
-        return self.schedule in ASYNCHRONOUS
+        """Whether a stage updates while micro-batches are in flight through it."""
+        return not SCHEDULES[self.schedule].flushes
 
     @property
     def is_flush(self) -> bool:

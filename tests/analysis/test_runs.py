@@ -119,6 +119,12 @@ def test_undefined_losses_are_counted(write_run):
     assert frames.notes == ["run: 2 of 4 training losses are not finite."]
 
 
+OF_ANOTHER_VERSION = (
+    "{experiment: q1, scale: laptop, batch: 4, seed: 0, stages: 8, "
+    "method: {name: wave, schedule: wave, accumulation: 4}}"
+)
+
+
 @pytest.mark.parametrize(
     ("file", "content", "sentence"),
     [
@@ -126,6 +132,7 @@ def test_undefined_losses_are_counted(write_run):
         ("config.yaml", "a: [", "config.yaml is not readable YAML"),
         ("config.yaml", "seed: 1", "config.yaml has no method"),
         ("config.yaml", "- 1", "config.yaml has a value of the wrong kind"),
+        ("config.yaml", OF_ANOTHER_VERSION, "config.yaml has an unknown schedule, wave"),
         ("status.json", "{", "status.json is not readable JSON"),
         ("status.json", "{}", "status.json has no state"),
         ("status.json", None, "status.json is missing"),
