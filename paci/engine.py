@@ -83,8 +83,7 @@ class Engine:
     def stop_at(self, count: int) -> None:
         """No micro-batch from `count` on begins; fewer than that have begun anywhere."""
         self.count = min(self.count, count)
-        if hasattr(self.rule, "up_to"):
-            self.rule = self.rule.up_to(self.count)
+        self.rule = self.rule.up_to(self.count)
         self._admit()
 
     def _admit(self) -> None:

@@ -7,11 +7,10 @@ from paci import theory
 from paci.actions import FORWARD, WEIGHT_GRADIENT
 from paci.clock import Step
 from paci.cost import Cost
-from paci.schedules import Schedule
+from paci.schedules import SCHEDULES, Schedule
 from paci.simulate import simulate
 
 VERSIONED = ("stashed", "double-buffered")  # a backward sees the weights of its forward
-V_SHAPED = ("zbv", "dualpipev")  # two stages a rank
 MICROBATCHES = 64  # simulated, for each rank
 
 
@@ -43,11 +42,10 @@ def traits_of(rule: Schedule, weights: str, cost: Cost, seed: int = 0) -> Traits
     half = -(-MICROBATCHES * ranks // (2 * a)) * a
     run, first = (simulate(rule, rule.stages, m, cost=cost, seed=seed) for m in (2 * half, half))
     work = max(run.timeline.busy) - max(first.timeline.busy)
-    slack = getattr(rule, "slack", 0)
-    late = 0 if rule.flushes else theory.drift_bound(rule.stages, 0, a, slack)
+    late = 0 if rule.flushes else theory.drift_bound(rule.stages, 0, a, rule.slack)
     drift, staleness, copies = books(run.actions, rule, weights)
     if weights not in ("live", *VERSIONED):  # not versions, but buffers of the same size
-        copies = theory.parameter_units(weights, rule.stages, 0, a, slack) - 1
+        copies = theory.parameter_units(weights, rule.stages, 0, a, rule.slack) - 1
     return Traits(
         bubble=(run.makespan - first.makespan) / work - 1,
         utilization=run.utilization,
@@ -85,7 +83,7 @@ def books(actions: Iterable[Step], rule: Schedule, weights: str) -> tuple[int, i
 
 def stages_per_rank(schedule: str, options: Mapping) -> int:
     """How many stages of `schedule`, with its `options`, make up one rank."""
-    return options.get("stages_per_rank", 2 if schedule in V_SHAPED else 1)
+    return options.get("stages_per_rank", SCHEDULES[schedule].stages_per_rank)
 
 
 def shared_out(cost: Cost, stages_per_rank: int) -> Cost:

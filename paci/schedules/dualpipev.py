@@ -22,6 +22,7 @@ from paci.schedules.placement import v_shaped
 
 class DualPipeV(Ordered):
     name = "dualpipev"
+    stages_per_rank = 2
 
     def __init__(self, stages: int, accumulation: int | None = None):
         super().__init__(v_shaped(self.name, stages), accumulation)

@@ -21,6 +21,7 @@ class Interleaved1F1B(Ordered):
     """`stages` in all, `stages_per_rank` (v) of them on each rank: r, r + N/v, r + 2N/v, ..."""
 
     name = "interleaved-1f1b"
+    stages_per_rank = 2
 
     def __init__(self, stages: int, accumulation: int | None = None, stages_per_rank: int = 2):
         if stages_per_rank == 1:

@@ -73,13 +73,16 @@ Choice = tuple[StageView, str] | None
 class Schedule(ABC):
     """A rule for `stages` stages that update after every `accumulation` micro-batches.
 
-    `placement[rank]` names the stages of that rank; here one each, in order. `flushes` says
-    whether every window begins as in a drained pipeline (see `window_is_open`).
+    `placement[rank]` names the stages of that rank, `stages_per_rank` of them; here one each, in
+    order. `flushes` says whether every window begins as in a drained pipeline (see
+    `window_is_open`), `slack` how many more forwards a stage admits than fill the pipeline.
     """
 
     name: str
     default_accumulation = 4
+    stages_per_rank = 1
     flushes = True
+    slack = 0
 
     def __init__(self, stages: int, accumulation: int | None = None):
         if accumulation is None:
@@ -91,6 +94,10 @@ class Schedule(ABC):
     @abstractmethod
     def next(self, stages: tuple[StageView, ...]) -> Choice:
         """The stage and the kind of this rank's next action, or None to wait for a message."""
+
+    def up_to(self, microbatches: int) -> "Schedule":
+        """The rule for the first `microbatches` only; one that goes by counts is good for any."""
+        return self
 
     def window_is_open(self, stage: StageView) -> bool:
         """Whether the next forward belongs to the window that the stage is accumulating.

@@ -22,6 +22,7 @@ class ZBV(Ordered):
     """The handcrafted order for equal times of forward and both halves of the backward."""
 
     name = "zbv"
+    stages_per_rank = 2
 
     def __init__(self, stages: int, accumulation: int | None = None):
         super().__init__(v_shaped(self.name, stages), accumulation)
