@@ -71,6 +71,11 @@ class DistributedPipeline:
         self.seed = seed
         self.emulate = emulate
         placement = self.schedule.placement
+        if any(len(own) != len(modules) for own in placement):
+            raise ValueError(
+                f"{self.schedule.name} puts {total} stages on ranks as {placement}: "
+                f"{len(modules)} on each of {ranks} ranks do not fit"
+            )
         self._owner = [
             next(rank for rank in range(ranks) if stage in placement[rank])
             for stage in range(total)

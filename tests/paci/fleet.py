@@ -38,7 +38,7 @@ def own(count: int, dropout: float = 0.3):
 
 def stages_of(schedule: str, ranks: int) -> int:
     """As many as the schedule puts on so many ranks."""
-    return ranks * (2 if schedule in ("interleaved-1f1b", "zbv", "dualpipev") else 1)
+    return ranks * paci.schedules.SCHEDULES[schedule].stages_per_rank
 
 
 def owns(schedule: str) -> list:
@@ -144,6 +144,8 @@ def refused(misfit: str) -> str:
         options["order"] = "static" if rank == 1 else "dynamic"
     if misfit == "count" and rank == 1:
         count = 4
+    if misfit == "placement":
+        module = [toys.layer(), toys.layer()]
     if misfit == "names":
         module = toys.layer()
     try:

@@ -38,6 +38,7 @@ MISFITS = {
     "shapes": "stage 1 cannot take its input of shape (3, 4)",
     "count": "the same microbatches: it is 8 at rank 0 and 4 at rank 1",
     "order": "the same order: it is 'dynamic' at rank 0 and 'static' at rank 1",
+    "placement": "paci puts ",
     "names": "stages have a weight named 0.weight: to be saved together",
 }
 
