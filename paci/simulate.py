@@ -47,7 +47,9 @@ class Simulation:
     """
 
     def __init__(self, schedule: Schedule, steps: Iterable[tuple]):
-        """Of an iterator, no step is kept: `actions` and what they say is then not to be had."""
+        """`steps` of a run of `schedule`, in the order of `paci.clock.play`, are gone through once.
+        What needs them again (`actions`, `timeline`, `makespan`, `utilization`) is there if they
+        are a list; of an iterator none is kept, which is for runs that memory has no room for."""
         self.schedule = schedule
         self.max_drift = [0] * schedule.stages
         self.peak_in_flight = [0] * schedule.stages

@@ -6,40 +6,23 @@ import pytest
 import torch
 from torch import nn
 
+from paci.schedules import SCHEDULES
+from paci.weights import WEIGHTS
 from tests.paci import toys
 
-METHODS = {  # schedule, accumulation, weights
-    "gpipe": ("gpipe", 4, "live"),
-    "1f1b-flush": ("1f1b-flush", 4, "live"),
-    "interleaved-1f1b": ("interleaved-1f1b", 4, "live"),
-    "zb-h1": ("zb-h1", 4, "live"),
-    "zb-2p": ("zb-2p", 4, "live"),
-    "zbv": ("zbv", 4, "live"),
-    "dualpipev": ("dualpipev", 4, "live"),
-    "async-1f1b": ("async-1f1b", 1, "live"),
-    "paci": ("paci", 2, "live"),
-    "pipedream": ("paci", 1, "stashed"),
-    "pipedream-2bw": ("paci", 4, "double-buffered"),
-    "pipemare": ("paci", 1, "corrected"),
-    "weight-prediction": ("paci", 1, "predicted"),
-}
-
-
-def losses(method, modules, batches, **options):
-    schedule, accumulation, weights = METHODS[method]
-    local = toys.pipeline(modules, schedule, accumulation, weights=weights, **options)
-    return local.train(batches).losses
+METHODS = [(schedule, None, "live") for schedule in SCHEDULES]
+METHODS += [("paci", 4 if weights == "double-buffered" else 1, weights) for weights in WEIGHTS]
 
 
 @pytest.mark.parametrize("optimizer", [torch.optim.AdamW, torch.optim.SGD])
 def test_nothing_but_the_learning_rate_moves_a_loss(optimizer):
     """None touches the data path: at a rate of 0 all of them only evaluate, dropout and all."""
     results = [
-        losses(
-            method, toys.stages(4, dropout=0.3), toys.batches(16),
+        toys.pipeline(
+            toys.stages(4, dropout=0.3), schedule, accumulation, weights=weights,
             optimizer=lambda parameters: optimizer(parameters, lr=0.0, weight_decay=0.1),
-        )
-        for method in METHODS
+        ).train(toys.batches(16)).losses
+        for schedule, accumulation, weights in METHODS
     ]  # fmt: skip
     assert all(result == results[0] for result in results)
 
