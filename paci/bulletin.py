@@ -27,6 +27,7 @@ class Bulletin:
         self._thread.start()
 
     def post(self, notice: dict) -> None:
+        """Every rank reads `notice`, this one too. Raises RuntimeError if the board is gone."""
         number = self._store.add("count", 1)
         self._store.set(str(number), json.dumps(notice))
 

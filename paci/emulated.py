@@ -29,6 +29,7 @@ class EmulatedDevice:
         self._overslept = 0.0
 
     def work(self, seconds: float) -> None:
+        """Be busy for so long."""
         end = time.monotonic() + seconds - self._overslept
         while (left := end - time.monotonic()) > 0:
             time.sleep(left)

@@ -59,6 +59,7 @@ class Links:
         return 0 <= stage < len(self.owner) and self.owner[stage] != self.rank
 
     def close(self) -> None:
+        """Give the process groups back; every rank does."""
         for group in dict.fromkeys(self.groups.values()):
             dist.destroy_process_group(group)
 
