@@ -112,6 +112,7 @@ class DistributedPipeline:
             self.gather, stages=len(modules), schedule=self.schedule.name, order=order, seed=seed,
             accumulation=self.accumulation, slack=slack, weights=weights,
         )  # fmt: skip
+        self._links.widen()
         self._offset = clock_offset(self.gather, self._control)
 
     @property

@@ -15,6 +15,7 @@ from paci.actions import BACKWARD, FORWARD
 from paci.stage import Stage
 from paci.transport import LinkLost, Receiver, Sender, Spec
 
+WIDE = 1 << 20  # bytes of the message that widens a connection
 Specs = dict[int, Spec]
 """{stage: what enters it}; gradients look like the activations that they belong to."""
 
@@ -25,8 +26,27 @@ class Links:
 
     def __init__(self, owner: Sequence[int], rank: int, stages: Sequence[Stage]):
         self.owner, self.rank, self.stages = owner, rank, stages
-        backend = "nccl" if stages[0].device.type == "cuda" else "gloo"
-        self.groups = _groups(len(owner), len(stages), backend)
+        self.backend = "nccl" if stages[0].device.type == "cuda" else "gloo"
+        self.groups = _groups(len(owner), len(stages), self.backend)
+
+    def widen(self) -> None:
+        """Send one large message over every link that is a TCP connection; every rank does.
+
+        A new connection takes in 64 KB (Linux's default) until more has come through it. The end
+        of a message that is a little larger then waits for an acknowledgement, which its receiver,
+        if it has nothing to send, puts off for 40 ms.
+        """
+        if self.backend != "gloo":
+            return
+        large = torch.empty(WIDE, dtype=torch.uint8)
+        spec = Spec(large.shape, large.dtype, large.device)
+        specs = dict.fromkeys(range(len(self.owner)), spec)
+        receivers = self.receivers(specs, 1, SimpleQueue())
+        for sender in self.senders(specs).values():
+            sender.send(large)
+            sender.finish(unanswered=0)
+        for receiver in receivers:
+            receiver.join()
 
     def senders(self, specs: Specs, kinds: str = FORWARD + BACKWARD) -> dict:
         """{(receiving stage, kind): the sending end}."""
