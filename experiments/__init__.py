@@ -8,7 +8,7 @@
 
 What they are made of, in the order in which a run meets it:
 
-    cli config           what a user says: command lines, configurations, mistakes
+    cli config/          what a user says: command lines, configurations, mistakes
     axes grid points     the points of a grid: of runs, of simulations
     dispatch slurm/      where runs happen: on this machine, on a cluster
     run runfolder        one run, and the folder that is all the analysis will know of it
@@ -18,8 +18,7 @@ What they are made of, in the order in which a run meets it:
     stopwatch            what time it is, for what is measured
     stages optimizer     what a stage computes, and how it learns
     pipelines            the pipeline of a run, on one of the executors of `paci`
-    training throughput  the two tasks of a run: how well it trains, or how fast
-    stage_lines          what both write of every stage
+    tasks/               what a run does: training, or throughput
     progress summary     what a terminal shows
     environment          on what machine, with what code
 """

@@ -15,7 +15,7 @@ import torch
 from omegaconf import DictConfig, OmegaConf
 
 from experiments import data, models
-from experiments.config import cost_of, is_measured, microbatch_size
+from experiments.config.derived import cost_of, is_measured, microbatch_size
 from experiments.cut import cut_for
 from experiments.environment import processor
 from experiments.kept import kept, read_cost

@@ -6,7 +6,7 @@ import torch
 from omegaconf import DictConfig, OmegaConf
 
 from experiments import models
-from experiments.config import microbatch_size
+from experiments.config.derived import microbatch_size
 from experiments.kept import kept
 from paci.partition import partition
 

@@ -20,7 +20,9 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from experiments.axes import Axes, combinations, entries
-from experiments.config import CONF, compose, flat, is_whole, no_setting, resolve, run_name, select
+from experiments.config import CONF, compose, flat, no_setting, resolve, select
+from experiments.config.accepted import is_whole
+from experiments.config.derived import run_name
 
 IMPLIED = {"batch": "batches", "seed": "seeds"}
 """Axes of every entry, and the keys that list their values."""

@@ -18,7 +18,8 @@ from tabulate import tabulate
 
 from experiments import models
 from experiments.cli import user_errors
-from experiments.config import compose, ranks
+from experiments.config import compose
+from experiments.config.derived import ranks
 from experiments.data import tokenisers
 from experiments.grid import grid
 from paci import simulate

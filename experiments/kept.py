@@ -8,7 +8,7 @@ from typing import Any
 
 from filelock import FileLock
 
-from experiments.config import is_measured
+from experiments.config.derived import is_measured
 from experiments.runfolder import RunFolder, replace
 from paci.cost import Cost, Durations
 

@@ -11,7 +11,7 @@ import torch
 from omegaconf import DictConfig
 
 from experiments import models
-from experiments.config import is_measured, schedule_of
+from experiments.config.derived import is_measured, schedule_of
 from experiments.costs import cost_for
 from experiments.optimizer import learning_rates, make_optimizer
 from experiments.run import Run

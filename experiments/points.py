@@ -7,7 +7,7 @@ from typing import NamedTuple
 from omegaconf import DictConfig
 
 from experiments.axes import Axes, combinations, entries
-from experiments.config import is_number
+from experiments.config.accepted import is_number
 from paci import Cost
 from paci.checks import positive
 from paci.schedules import Schedule, build

@@ -11,7 +11,7 @@ from pathlib import Path
 import torch.distributed as dist
 from omegaconf import DictConfig
 
-from experiments.config import ranks
+from experiments.config.derived import ranks
 from experiments.slurm.rendezvous import meet
 
 TIMEOUT = timedelta(minutes=10)

@@ -20,7 +20,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from yaml import YAMLError
 
-from experiments.config import schedule_of
+from experiments.config.derived import schedule_of
 from experiments.pipelines import build_pipeline
 from experiments.progress import Progress
 from experiments.run import Run

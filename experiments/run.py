@@ -6,7 +6,7 @@ import torch
 from omegaconf import DictConfig
 
 from experiments import data
-from experiments.config import microbatch_size, run_name, updates
+from experiments.config.derived import microbatch_size, run_name, updates
 from experiments.runfolder import RunFolder
 
 

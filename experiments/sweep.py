@@ -20,7 +20,7 @@ from tqdm import tqdm
 
 from experiments import data
 from experiments.cli import interruptible, overrides, user_errors
-from experiments.config import is_measured, ranks, run_name, updates
+from experiments.config.derived import is_measured, ranks, run_name, updates
 from experiments.dispatch import dispatch
 from experiments.grid import grid
 from experiments.kept import check_kept, read

@@ -26,20 +26,17 @@ from omegaconf import DictConfig, OmegaConf
 from tqdm import tqdm
 
 from experiments import data
-from experiments.config import compose, is_measured, ranks
+from experiments.config import compose
+from experiments.config.derived import is_measured, ranks
 from experiments.costs import cost_for
 from experiments.kept import check_kept
 from experiments.rank import backend, check_started, is_first, join, started_by
 from experiments.run import Run
 from experiments.runfolder import InUse
 from experiments.summary import end
-from experiments.throughput import Throughput
-from experiments.training import Diverged, Training
+from experiments.tasks import TASKS, Diverged
 from paci.failure import RankFailed
 from paci.launch import end_process, spawn
-
-TASKS = {"training": Training, "throughput": Throughput}
-"""What a run does with its pipeline; each in one process, or as one rank of several."""
 
 
 def main() -> None:
@@ -87,7 +84,7 @@ def train(run: Run) -> dict:
                 config = OmegaConf.to_container(run.config)
                 spawn(
                     spawned_rank, ranks(run.config), config, backend=backend(run.config),
-                    preload=["experiments.training", "experiments.throughput"],
+                    preload=["experiments.tasks"],
                 )  # fmt: skip
         except BaseException as error:
             state, why = outcome(error)

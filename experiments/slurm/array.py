@@ -24,7 +24,7 @@ from submitit.core.utils import FailedJobError
 from submitit.helpers import DelayedSubmission, clean_env
 
 from experiments.cli import interruptible
-from experiments.config import ranks
+from experiments.config.derived import ranks
 
 PATIENCE = 900.0
 """Seconds for SLURM to end a job that it has told to: at least a preemption's time of grace."""

@@ -15,11 +15,11 @@ import statistics
 import time
 from itertools import count
 
-from experiments.config import full_after, repeats_exactly, windows
+from experiments.config.derived import full_after, repeats_exactly, windows
 from experiments.pipelines import build_pipeline, clock_of
 from experiments.progress import Progress
 from experiments.run import Run
-from experiments.stage_lines import stage_lines
+from experiments.tasks.stage_lines import stage_lines
 from paci.actions import BACKWARD, WEIGHT_GRADIENT
 from paci.segment import Segment
 from paci.timeline import Timeline

@@ -15,7 +15,7 @@ from experiments.pipelines import build_pipeline, clock_of
 from experiments.progress import Progress
 from experiments.run import Run
 from experiments.runfolder import replace
-from experiments.stage_lines import stage_lines
+from experiments.tasks.stage_lines import stage_lines
 from paci import write_orders
 from paci.segment import Segment, Update
 

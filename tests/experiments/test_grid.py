@@ -1,6 +1,7 @@
 import pytest
 
-from experiments.config import CONF, compose, is_measured, run_name
+from experiments.config import CONF, compose
+from experiments.config.derived import is_measured, run_name
 from experiments.grid import grid
 
 SCALES = sorted(path.stem for path in (CONF / "scale").glob("*.yaml"))

@@ -1,6 +1,7 @@
 import pytest
 
-from experiments.config import CONF, compose, run_name, updates
+from experiments.config import CONF, compose
+from experiments.config.derived import updates
 
 SCALES = sorted(path.stem for path in (CONF / "scale").glob("*.yaml"))
 METHODS = sorted(path.stem for path in (CONF / "method").glob("*.yaml"))
@@ -12,14 +13,6 @@ def test_every_method_composes_at_every_scale(scale, method):
     config = compose([f"scale={scale}", f"method={method}"])
     assert (config.scale, config.method.name) == (scale, method)
     assert updates(config) >= config.evaluations
-
-
-def test_the_name_of_a_run_says_what_is_varied():
-    config = compose(["method=paci", "method.accumulation=8", "method.slack=2", "seed=3"])
-    assert run_name(config) == "paci-a8-slack2-b16-s3"
-    options = ["+method.options.limit=16", "+method.options.measured={forward:1,backward:3}"]
-    config = compose(["method=zb-2p", *options])
-    assert run_name(config) == "zb-2p-a8-limit=16-measured-b16-s0"
 
 
 @pytest.mark.parametrize(("batch", "expected"), [(256, 190_000), (128, 380_000)])

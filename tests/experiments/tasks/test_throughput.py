@@ -11,7 +11,7 @@ from experiments.config import compose
 from experiments.run import Run
 from experiments.runfolder import RunFolder
 from experiments.summary import end
-from experiments.throughput import relative_standard_error, steady
+from experiments.tasks.throughput import relative_standard_error, steady
 from paci import Cost, simulate
 from tests.experiments.smoke import lines, start, train
 

@@ -1,0 +1,98 @@
+"""What follows from a configuration: sizes, times, the rule of its schedule, its run's name."""
+
+import math
+from dataclasses import fields
+
+from omegaconf import DictConfig, OmegaConf
+
+from paci.cost import Cost
+from paci.schedules import Schedule, build
+
+
+def updates(config: DictConfig) -> int:
+    """Updates of a run: the token budget over the tokens of one update; of a throughput run, one
+    repetition, and there may be more."""
+    if config.task == "throughput":
+        return windows(config)
+    return config.tokens // (config.batch * config.model.context)
+
+
+def microbatch_size(config: DictConfig) -> int:
+    """Sequences of a micro-batch."""
+    return config.batch // config.method.accumulation
+
+
+def full_after(config: DictConfig) -> int:
+    """Updates after which the pipeline is full: as many micro-batches as stages are through."""
+    return math.ceil(config.stages / config.method.accumulation)
+
+
+def windows(config: DictConfig) -> int:
+    """Updates of one repetition of a throughput run, filling the pipeline included."""
+    measured = math.ceil(config.throughput.microbatches / config.method.accumulation)
+    return full_after(config) + measured
+
+
+def repeats_exactly(config: DictConfig) -> bool:
+    """Whether two repetitions take the same time to the last digit."""
+    if config.executor.name != "local":
+        return False
+    return is_measured(config) or not config.executor.cost.jitter
+
+
+def schedule_of(config: DictConfig) -> Schedule:
+    """The rule of the configured method; ValueError if there is none or its sizes do not fit."""
+    method = config.method
+    options = OmegaConf.to_container(method.options)
+    return build(method.schedule, config.stages, method.accumulation, method.slack, **options)
+
+
+def ranks(config: DictConfig) -> int:
+    """Processes that a run of `config` needs."""
+    return 1 if config.executor.name == "local" else len(schedule_of(config).placement)
+
+
+def is_measured(config: DictConfig) -> bool:
+    """Whether the run's clock simulates the times of this machine, not given ones."""
+    return config.executor.get("cost") == "measured"
+
+
+def cost_of(config: DictConfig) -> Cost:
+    """Times of a micro-batch, from the configured times of one sequence (an update's are its own).
+
+    Raises ValueError for what is not a table of times.
+    """
+    times, microbatch = config.executor.cost, microbatch_size(config)
+    if not isinstance(times, DictConfig):
+        raise ValueError(f"executor.cost must be a table of times or measured, not {times!r}")
+    times = OmegaConf.to_container(times)
+    unknown = set(times) - {field.name for field in fields(Cost)}
+    if unknown:
+        raise ValueError(f"executor.cost has no time called {unknown.pop()!r}")
+    for name in ("forward", "backward", "weight", "input", "transfer"):
+        one = times.get(name)
+        try:
+            if one is not None:
+                times[name] = (
+                    [microbatch * float(time) for time in one]
+                    if isinstance(one, list)
+                    else microbatch * float(one)
+                )
+        except (TypeError, ValueError):
+            raise ValueError(f"executor.cost.{name} must be a time, not {one!r}") from None
+    return Cost(**times)
+
+
+def run_name(config: DictConfig) -> str:
+    """The name of a run's folder: what a sweep varies."""
+    method = config.method
+    parts = [method.name, f"a{method.accumulation}"]
+    if method.slack:
+        parts.append(f"slack{method.slack}")
+    if method.weights != "live":
+        parts.append(method.weights)
+    parts += [
+        option if isinstance(value, DictConfig) else f"{option}={value}"
+        for option, value in method.options.items()
+    ]
+    return "-".join([*parts, f"b{config.batch}", f"s{config.seed}"])
