@@ -12,8 +12,7 @@ from collections.abc import Mapping, Sequence
 
 import torch
 
-from paci.ledger import Seen
-from paci.weights.versions import Aliases, Versioned
+from paci.weights.versions import Version, Versioned
 
 
 class DoubleBuffered(Versioned):
@@ -25,14 +24,14 @@ class DoubleBuffered(Versioned):
     def __init__(self, stage):
         super().__init__(stage)
         self.accumulation = stage.accumulation
-        self._previous: Aliases | None = None
+        self._previous: Version | None = None
         if stage.accumulation < stage.stages:
             raise ValueError(
                 f"double-buffered weights need an accumulation of at least the number of stages, "
                 f"{stage.stages}, not {stage.accumulation}"
             )
 
-    def choose(self, microbatch: int, version: int) -> Seen:
+    def choose(self, microbatch: int, version: int) -> tuple[int, Version]:
         wanted = microbatch // self.accumulation - 1
         if wanted > version:
             raise ValueError(
@@ -40,24 +39,28 @@ class DoubleBuffered(Versioned):
                 f"but must see version {wanted}; less slack or a longer accumulation would do"
             )
         if wanted == version or self._previous is None:
-            return Seen(version, self.newest)
-        return Seen(wanted, self._previous)
-
-    @property
-    def needed(self) -> list[Aliases]:
-        return [*super().needed, *([self._previous] if self._previous else [])]
+            return version, self.newest
+        return wanted, self._previous
 
     def update(self, step) -> None:
-        self._previous = self.newest
+        self._keep(self.newest)
         super().update(step)
 
     def state(self) -> dict[str, Sequence[torch.Tensor]]:
-        return {"previous": self._previous} if self._previous else {}
+        return {"previous": self._previous.tensors} if self._previous else {}
 
     def load(self, state: Mapping[str, Sequence[torch.Tensor]]) -> None:
-        self._previous = None
+        self._keep(None)
         if "previous" in state:
             newest = [parameter.data for parameter in self.parameters]
             self._move([t.to(n, copy=True) for t, n in zip(state["previous"], newest, strict=True)])
-            self._previous = self.newest
+            self._keep(self.newest)
             self._move(newest)
+
+    def _keep(self, version: Version | None) -> None:
+        """`version` is the previous one from now on."""
+        if version:
+            self.need(version)
+        if self._previous:
+            self.let_go(self._previous)
+        self._previous = version

@@ -7,12 +7,11 @@
 As many versions are held as are in flight.
 """
 
-from paci.ledger import Seen
-from paci.weights.versions import Versioned
+from paci.weights.versions import Version, Versioned
 
 
 class Stashed(Versioned):
     name = "stashed"
 
-    def choose(self, microbatch: int, version: int) -> Seen:
-        return Seen(version, self.newest)
+    def choose(self, microbatch: int, version: int) -> tuple[int, Version]:
+        return version, self.newest

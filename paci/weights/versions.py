@@ -14,6 +14,7 @@ gone with its last user.
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 
 import torch
 from torch import nn
@@ -24,69 +25,87 @@ from paci.weights.policy import Policy
 Aliases = tuple[torch.Tensor, ...]
 
 
+@dataclass(eq=False)
+class Version:
+    """What one version holds, and how many micro-batches in flight (or others) need it."""
+
+    tensors: Aliases
+    users: int = 0
+
+
 class Versioned(Policy):
     """A policy under which a micro-batch sees one version from its forward to its backward."""
 
     def __init__(self, stage):
         super().__init__(stage)
-        self.in_flight: dict[int, Seen] = {}  # by micro-batch
-        self._newest: Aliases | None = None
-        self._with_gradients: Aliases = self.parameters  # where those of this window are
+        self.in_flight: dict[int, tuple[Version, Seen]] = {}  # by micro-batch
+        self._newest: Version | None = None
+        self._needed: set[Version] = set()  # those with users
+        self._with_gradients: Aliases | None = None  # where those of this window are, if any
         self._sites = _sites(stage.module, self.parameters)
 
     @abstractmethod
-    def choose(self, microbatch: int, version: int) -> Seen:
-        """What `microbatch` sees, now that its forward begins at `version`."""
+    def choose(self, microbatch: int, version: int) -> tuple[int, Version]:
+        """What `microbatch` sees, and its number, now that its forward begins at `version`."""
 
     @contextmanager
     def forward(self, microbatch: int, version: int) -> Iterator[Seen]:
-        seen = self.in_flight[microbatch] = self.choose(microbatch, version)
-        self._module_holds(seen.tensors)
+        number, chosen = self.choose(microbatch, version)
+        seen = Seen(number, chosen.tensors)
+        self.in_flight[microbatch] = chosen, seen
+        self.need(chosen)
+        self._module_holds(chosen.tensors)
         try:
             yield seen
         finally:
             self._module_holds(self.parameters)
 
     def backward(self, microbatch: int, version: int) -> AbstractContextManager[Seen]:
-        seen = self.in_flight[microbatch]  # its graph holds no other
+        _, seen = self.in_flight[microbatch]  # its graph holds no other
         self._move_gradients(seen.tensors)
         return nullcontext(seen)
 
     def release(self, microbatch: int) -> None:
-        del self.in_flight[microbatch]
-        if not self._is_needed(self._with_gradients):
-            self._move_gradients(self.parameters)
+        chosen, _ = self.in_flight.pop(microbatch)
+        self.let_go(chosen)
 
     @property
-    def newest(self) -> Aliases:
+    def newest(self) -> Version:
         if self._newest is None:
-            self._newest = tuple(p.data.requires_grad_(p.requires_grad) for p in self.parameters)
+            aliases = (p.data.requires_grad_(p.requires_grad) for p in self.parameters)
+            self._newest = Version(tuple(aliases))
         return self._newest
 
-    @property
-    def needed(self) -> list[Aliases]:
-        """The versions that somebody will still read."""
-        return [seen.tensors for seen in self.in_flight.values()]
+    def need(self, version: Version) -> None:
+        """One more needs it."""
+        version.users += 1
+        self._needed.add(version)
+
+    def let_go(self, version: Version) -> None:
+        """One fewer needs it; after the last it is gone."""
+        version.users -= 1
+        if not version.users:
+            self._needed.remove(version)
+            if self._with_gradients is version.tensors:
+                self._move_gradients(self.parameters)
 
     def update(self, step) -> None:
         self._move_gradients(self.parameters)
-        if self._newest and self._is_needed(self._newest):
+        if self._newest in self._needed:
             self._move(torch._foreach_clone([parameter.data for parameter in self.parameters]))
         super().update(step)
+        self._with_gradients = None  # the stage clears them
 
     @property
     def extra_bytes(self) -> int:
-        versions = set(map(id, self.needed)) - {id(self._newest)}
-        return len(versions) * self.bytes_of_one_copy
-
-    def _is_needed(self, tensors: Aliases) -> bool:
-        return any(aliases is tensors for aliases in self.needed)
+        others = len(self._needed) - (self._newest in self._needed)
+        return others * self.bytes_of_one_copy
 
     def _move_gradients(self, to: Aliases) -> None:
-        if to is not self._with_gradients:
+        if self._with_gradients is not None and self._with_gradients is not to:
             for before, after in zip(self._with_gradients, to, strict=True):
                 after.grad, before.grad = before.grad, None
-            self._with_gradients = to
+        self._with_gradients = to
 
     def _move(self, storages: Sequence[torch.Tensor]) -> None:
         """Bind the parameters to other storages; the aliases keep what they have."""
