@@ -38,7 +38,7 @@ class Versioned(Policy):
 
     def __init__(self, stage):
         super().__init__(stage)
-        self.in_flight: dict[int, tuple[Version, Seen]] = {}  # by micro-batch
+        self.in_flight: dict[int, tuple[int, Version]] = {}  # by micro-batch, as `choose` gives it
         self._newest: Version | None = None
         self._needed: set[Version] = set()  # those with users
         self._with_gradients: Aliases | None = None  # where those of this window are, if any
@@ -50,27 +50,26 @@ class Versioned(Policy):
 
     @contextmanager
     def forward(self, microbatch: int, version: int) -> Iterator[Seen]:
-        number, chosen = self.choose(microbatch, version)
-        seen = Seen(number, chosen.tensors)
-        self.in_flight[microbatch] = chosen, seen
+        number, chosen = self.in_flight[microbatch] = self.choose(microbatch, version)
         self.need(chosen)
         self._module_holds(chosen.tensors)
         try:
-            yield seen
+            yield Seen(number, chosen.tensors)
         finally:
             self._module_holds(self.parameters)
 
     def backward(self, microbatch: int, version: int) -> AbstractContextManager[Seen]:
-        _, seen = self.in_flight[microbatch]  # its graph holds no other
-        self._move_gradients(seen.tensors)
-        return nullcontext(seen)
+        number, chosen = self.in_flight[microbatch]  # its graph holds no other
+        self._move_gradients(chosen.tensors)
+        return nullcontext(Seen(number, chosen.tensors))
 
     def release(self, microbatch: int) -> None:
-        chosen, _ = self.in_flight.pop(microbatch)
+        _, chosen = self.in_flight.pop(microbatch)
         self.let_go(chosen)
 
     @property
     def newest(self) -> Version:
+        """What the parameters hold now."""
         if self._newest is None:
             aliases = (p.data.requires_grad_(p.requires_grad) for p in self.parameters)
             self._newest = Version(tuple(aliases))
