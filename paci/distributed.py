@@ -12,9 +12,10 @@ import torch.distributed as dist
 from torch import nn
 
 from paci import checkpoint, evaluation
+from paci.books import Books, segment_of
 from paci.bulletin import Bulletin
 from paci.checks import positive
-from paci.clock import Step, fixed_order, whole_windows
+from paci.clock import fixed_order, whole_windows
 from paci.cost import Cost, Durations
 from paci.emulated import Emulated, EmulatedDevice, EmulatedStage, emulated_loss
 from paci.engine import Engine
@@ -22,8 +23,8 @@ from paci.failure import RankFailed, first_failure, post_failure
 from paci.handshake import Refused, agree_settings, agree_shapes, clock_offset
 from paci.links import Links, Specs
 from paci.schedules import Schedule, build
-from paci.segment import Batch, Books, Segment, Update, segment_of
-from paci.stage import Loss, MakeOptimizer, Stage, own_their_parameters
+from paci.segment import Batch, Segment, Update
+from paci.stage import Loss, MakeOptimizer, Stage, check_no_shared_parameters
 from paci.transport import LinkLost, Receiver, talking_to
 
 ORDERS = ("dynamic", "static")
@@ -81,14 +82,14 @@ class DistributedPipeline:
             for stage in range(total)
         ]
         own, make = placement[self.rank], Stage
-        own_their_parameters(dict(zip(own, modules, strict=True)))
+        check_no_shared_parameters(dict(zip(own, modules, strict=True)))
         if emulate is not None:
             device, loss_fn, make = EmulatedDevice(), emulated_loss(loss_fn), EmulatedStage
             modules = [Emulated(m, i, device) for i, m in zip(own, modules, strict=True)]
         self.stages = [
             make(
-                index, total, module, self.accumulation, optimizer, lr_lambda, loss_fn,
-                weights, seed, measure_every,
+                index, total, module, self.accumulation, optimizer, lr_lambda=lr_lambda,
+                loss_fn=loss_fn, weights=weights, seed=seed, measure_every=measure_every,
             )
             for index, module in zip(own, modules, strict=True)
         ]  # fmt: skip
@@ -140,8 +141,7 @@ class DistributedPipeline:
         with self._failures():
             specs = self._agree_shapes(batches)
             for stage in self.stages:
-                stage.ledger.clear()
-                stage.saved.clear()
+                stage.clear_books()
             if self.stages[0].device.type == "cuda":
                 torch.cuda.reset_peak_memory_stats(self.stages[0].device)
             if self.emulate:
@@ -153,9 +153,9 @@ class DistributedPipeline:
             receivers = self._links.receivers(specs, count, self._inbox)
             started = time.monotonic()
 
-            def on_window(losses: list[torch.Tensor], rate: float) -> None:
+            def on_window(losses: list[torch.Tensor], rate: float, end: float) -> None:
                 version = self.stages[-1].ledger.version
-                seconds = self.seconds + time.monotonic() - started
+                seconds = self.seconds + end - started
                 on_update(Update(version, torch.stack(losses).mean().item(), rate, seconds))
 
             static = self.order == "static"
@@ -247,13 +247,13 @@ class DistributedPipeline:
         self.seconds += max(books.ended for books in ranks) - origin
         self.interrupted = any(books.interrupted for books in ranks)
         shift = offset - origin
-        own = [(*step[:4], step[4] + shift, step[5] + shift, step[6]) for step in engine.steps]
+        own = [s._replace(start=s.start + shift, end=s.end + shift) for s in engine.steps]
         steps = [None] * len(ranks) if self.reports else None
         with talking_to(None):
             dist.gather_object(own, steps, self._owner[-1], group=self._control)
         if not self.reports:
             return None
-        rows = [Step._make(step) for of_rank in steps for step in of_rank]
+        rows = [step for of_rank in steps for step in of_rank]
         losses = torch.stack(engine.losses).tolist()
         return segment_of(ranks, rows, losses, self.accumulation)
 
@@ -263,10 +263,9 @@ class DistributedPipeline:
             raise RankFailed(None, None, None, "the process that holds torch's store is gone")
         if "failed" in notice:
             raise RankFailed(*notice["failed"])
-        engine, a = self._engine, self.accumulation
+        engine = self._engine
         if "interrupt" in notice and self._owner[0] == self.rank and not self.interrupted:
-            begun = engine.view_of[0].forwards
-            notice = {"stop": max(a, -(-begun // a) * a), "segment": self._segment}
+            notice = {"stop": engine.window_end, "segment": self._segment}
             self._board.post(notice)
         if notice.get("segment") == self._segment:
             self.interrupted = True

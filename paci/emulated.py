@@ -75,8 +75,8 @@ class Emulated(nn.Module):
 class EmulatedStage(Stage):
     """A stage whose module is `Emulated`."""
 
-    def __init__(self, *arguments):
-        super().__init__(*arguments)
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
         self.optimizer.register_step_pre_hook(self.module.update)
 
     def begin(self, durations: Durations, specs: Mapping[int, Spec], first: int) -> None:
@@ -86,9 +86,9 @@ class EmulatedStage(Stage):
         output = torch.zeros(spec.shape, dtype=spec.dtype, device=spec.device)
         self.module.begin(durations, output, first)
 
-    def backward_input(self, microbatch, gradient=None):
+    def backward_input(self, microbatch, gradient=None, send=None):
         with self.module.half(INPUT_GRADIENT, microbatch):
-            return super().backward_input(microbatch, gradient)
+            super().backward_input(microbatch, gradient, send)
 
     def backward_weight(self, microbatch):
         with self.module.half(WEIGHT_GRADIENT, microbatch):

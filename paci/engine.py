@@ -9,15 +9,16 @@ counts ─▶ rule ── action ──▶ Stage ──▶ sender ──▶ othe
 """
 
 import time
-from collections import Counter, defaultdict, deque
+from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import partial
 from queue import SimpleQueue
 
 import torch
 
-from paci.actions import BACKWARD, FORWARD, INPUT_GRADIENT, WEIGHT_GRADIENT
+from paci.clock import Step
+from paci.perform import Mailbox, perform
 from paci.schedules import Schedule, StageView
+from paci.segment import Batch
 from paci.stage import Stage
 from paci.transport import LinkLost, Sender
 
@@ -29,9 +30,10 @@ class Engine:
                notices, which `on_notice` gets
     senders    {(receiving stage, kind): link}; what has none stays at this rank
     first      the number that the segment's micro-batch 0 has in training
-    on_window  called by the last stage after each update: (window's losses, its learning rate)
+    on_window  called by the last stage after each update: (window's losses, its learning rate,
+               when it had made it)
 
-    `steps` are the actions done, as tuples of `Step`, in seconds of `time.monotonic`.
+    `steps` are the actions done, in seconds of `time.monotonic`.
     """
 
     def __init__(
@@ -57,8 +59,8 @@ class Engine:
         self.senders = senders
         self.on_notice = on_notice
         self.on_window = on_window
-        self.arrived: defaultdict[tuple[int, str], deque] = defaultdict(deque)  # by stage, kind
-        self.steps: list[tuple] = []
+        self.mail = Mailbox()
+        self.steps: list[Step] = []
         self.waiting: Counter[str] = Counter()
         self.losses: list[torch.Tensor] = []
         self.now: tuple[int | None, int | None] = (None, None)  # stage, micro-batch at work
@@ -66,19 +68,30 @@ class Engine:
         self._settle = _settle_stream if device.type == "cuda" else lambda: None
         self._admit()
 
-    def run(self, batches: Sequence) -> None:
+    def run(self, batches: Sequence[Batch]) -> None:
         """Until every micro-batch has been through every stage of this rank."""
         inbox, views = self.inbox, self.views
+
+        def batch_of(microbatch: int) -> Batch:
+            return batches[microbatch - self.first]
+
         while True:
             while not inbox.empty():
                 self._read(inbox.get())
             choice = self.rule.next(views)
             if choice is not None:
-                self._act(*choice, batches)
+                self._act(*choice, batch_of)
             elif all(view.weights == self.count for view in views):
                 return
             else:
                 self._wait()
+
+    @property
+    def window_end(self) -> int:
+        """Micro-batches up to the end of the window that stage 0, of this rank, has begun, or of
+        the first."""
+        a = self.rule.accumulation
+        return max(a, -(-self.view_of[0].forwards // a) * a)
 
     def stop_at(self, count: int) -> None:
         """No micro-batch from `count` on begins; fewer than that have begun anywhere."""
@@ -91,52 +104,21 @@ class Engine:
             if self.stages[view.index].is_first:
                 view.inputs = self.count
 
-    def _act(self, view: StageView, kind: str, batches: Sequence) -> None:
-        stage, microbatch = self.stages[view.index], view.microbatch(kind)
-        self.now = view.index, self.first + microbatch
-        version = view.weights // self.rule.accumulation
+    def _act(self, view: StageView, kind: str, batch_of: Callable[[int], Batch]) -> None:
+        stage, index = self.stages[view.index], view.microbatch(kind)
+        self.now = stage.index, self.first + index
+        a, rate = self.rule.accumulation, stage.learning_rate
+        version = view.weights // a
         start = time.monotonic()
-        if kind == FORWARD:
-            self._forward(stage, microbatch, batches)
-        else:
-            self._backward(stage, kind, microbatch)
+        loss = perform(stage, kind, self.first + index, batch_of, self.mail.take, self._send)
         self._settle()
         view.finish(kind)
         end = time.monotonic()
-        self.steps.append((self.rank, view.index, kind, microbatch, start, end, version))
-
-    def _forward(self, stage: Stage, microbatch: int, batches: Sequence) -> None:
-        input = batches[microbatch][0] if stage.is_first else self._take(stage, FORWARD)
-        target = batches[microbatch][1] if stage.is_last else None
-        output = stage.forward(self.first + microbatch, input, target)
-        if stage.is_last:
-            self.losses.append(output)
-        else:
-            self._send(stage.index + 1, FORWARD, output)
-
-    def _backward(self, stage: Stage, kind: str, microbatch: int) -> None:
-        """All of a backward or half of it. Its gradient leaves before any update."""
-        m, a, rate = self.first + microbatch, self.rule.accumulation, stage.learning_rate
-        if kind == WEIGHT_GRADIENT:
-            stage.backward_weight(m)
-        else:
-            gradient = None if stage.is_last else self._take(stage, BACKWARD)
-            if kind == BACKWARD:
-                stage.backward(m, gradient, partial(self._send, stage.index - 1, BACKWARD))
-            else:
-                gradient = stage.backward_input(m, gradient)
-                if not stage.is_first:
-                    self._send(stage.index - 1, BACKWARD, gradient)
-        if (
-            self.on_window
-            and stage.is_last
-            and kind != INPUT_GRADIENT
-            and (microbatch + 1) % a == 0
-        ):
-            self.on_window(self.losses[microbatch + 1 - a : microbatch + 1], rate)
-
-    def _take(self, stage: Stage, kind: str) -> torch.Tensor:
-        return self.arrived[stage.index, kind].popleft()
+        self.steps.append(Step(self.rank, stage.index, kind, index, start, end, version))
+        if loss is not None:
+            self.losses.append(loss)
+        elif self.on_window and stage.is_last and view.weights // a > version:
+            self.on_window(self.losses[view.weights - a : view.weights], rate, end)
 
     def _send(self, to: int, kind: str, tensor: torch.Tensor) -> None:
         sender = self.senders.get((to, kind))
@@ -148,7 +130,7 @@ class Engine:
     def _read(self, item) -> None:
         if isinstance(item, tuple):
             stage, kind, tensor = item
-            self.arrived[stage, kind].append(tensor)
+            self.mail.put(stage, kind, tensor)
             self.view_of[stage].arrive(kind)
         elif isinstance(item, LinkLost):
             raise item

@@ -11,7 +11,7 @@ flight stays so until the second, `W`.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -50,11 +50,8 @@ class Ledger:
     parameters while its micro-batch is in flight.
     """
 
-    def __init__(
-        self, parameters: Iterable[torch.Tensor], accumulation: int, measure_every: int = 0
-    ):
+    def __init__(self, accumulation: int, measure_every: int = 0):
         self.version = 0
-        self.parameters = list(parameters)
         self.accumulation = accumulation
         self.measured_microbatches = not_negative("measure_every", measure_every) * accumulation
         self.clear()
@@ -69,18 +66,16 @@ class Ledger:
         self.movements: list[Movement] = []
         self.peak_in_flight = 0
 
-    def forward(self, microbatch: int, seen: Seen | None = None) -> None:
-        """A forward begins, and sees `seen`; by default, here and below, the live weights."""
-        seen = seen or self._live
+    def forward(self, microbatch: int, seen: Seen) -> None:
+        """A forward begins, and sees `seen`."""
         self._version_at_forward[microbatch] = seen.version
         in_flight = len(self._version_at_forward) + len(self._half_done)
         self.peak_in_flight = max(self.peak_in_flight, in_flight)
         if self.measured_microbatches and microbatch % self.measured_microbatches == 0:
             self._weights_at_forward[microbatch] = _flat(seen.tensors)
 
-    def backward(self, microbatch: int, seen: Seen | None = None) -> None:
-        """A backward begins."""
-        seen = seen or self._live
+    def backward(self, microbatch: int, seen: Seen) -> None:
+        """A backward begins, and sees `seen`."""
         version_at_forward = self._version_at_forward.pop(microbatch)
         drift = seen.version - version_at_forward
         self.drift[drift] += 1
@@ -90,18 +85,14 @@ class Ledger:
             relative = (_flat(seen.tensors) - before).norm() / before.norm()
             self.movements.append(Movement(self.version, microbatch, drift, relative.item()))
 
-    def backward_input(self, microbatch: int, seen: Seen | None = None) -> None:
-        """The first half of a split backward begins."""
+    def backward_input(self, microbatch: int, seen: Seen) -> None:
+        """The first half of a split backward begins, and sees `seen`."""
         self.backward(microbatch, seen)
         self._half_done.add(microbatch)
 
     def backward_weight(self, microbatch: int) -> None:
         """The second half of a split backward begins."""
         self._half_done.remove(microbatch)
-
-    @property
-    def _live(self) -> Seen:
-        return Seen(self.version, self.parameters)
 
 
 def _flat(tensors: Sequence[torch.Tensor]) -> torch.Tensor:

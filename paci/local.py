@@ -1,6 +1,6 @@
 """The exact optimisation dynamics of an N-stage pipeline, in one process."""
 
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
@@ -8,13 +8,14 @@ import torch
 from torch import nn
 
 from paci import checkpoint
-from paci.actions import BACKWARD, FORWARD, WEIGHT_GRADIENT
+from paci.actions import BACKWARD, WEIGHT_GRADIENT
 from paci.checks import positive
 from paci.clock import Step, play, whole_windows
 from paci.cost import Cost, Durations
+from paci.perform import Mailbox, perform
 from paci.schedules import Schedule, build
-from paci.segment import Batch, Segment, Update
-from paci.stage import LearningRate, Loss, MakeOptimizer, Stage, own_their_parameters
+from paci.segment import Batch, Segment, StageBooks, Update
+from paci.stage import LearningRate, Loss, MakeOptimizer, Stage, check_no_shared_parameters
 from paci.timeline import Timeline
 from paci.weights import Policy
 
@@ -53,24 +54,16 @@ class LocalPipeline:
     ):
         self.schedule = build(schedule, len(stages), accumulation, slack)
         self.accumulation = self.schedule.accumulation
-        own_their_parameters(dict(enumerate(stages)))
+        check_no_shared_parameters(dict(enumerate(stages)))
         self.cost = cost or Cost()
         self.seed = seed
         self.stages = [
             Stage(
-                index,
-                len(stages),
-                module,
-                self.accumulation,
-                optimizer,
-                lr_lambda,
-                loss_fn,
-                weights,
-                seed,
-                measure_every,
+                index, len(stages), module, self.accumulation, optimizer, lr_lambda=lr_lambda,
+                loss_fn=loss_fn, weights=weights, seed=seed, measure_every=measure_every,
             )
             for index, module in enumerate(stages)
-        ]
+        ]  # fmt: skip
         self.microbatch = 0  # the index of the next one
         self.seconds = 0.0  # on the simulated clock, all segments together
         self._tried: set[tuple[torch.Size, torch.Size]] = set()  # shapes known to fit
@@ -95,12 +88,15 @@ class LocalPipeline:
             )
         self._try_shapes(batches)
         for stage in self.stages:
-            stage.ledger.clear()
-            stage.saved.clear()
+            stage.clear_books()
 
-        a, N = self.accumulation, len(self.stages)
-        durations = Durations(self.cost, N, len(batches), self.seed, self.microbatch)
-        traffic = _Traffic(N, batches, self.microbatch)
+        a, N, first = self.accumulation, len(self.stages), self.microbatch
+        durations = Durations(self.cost, N, len(batches), self.seed, first)
+        mail, losses = Mailbox(), []
+
+        def batch_of(microbatch: int) -> Batch:
+            return batches[microbatch - first]
+
         closed: defaultdict[int, list[tuple[float, float]]] = defaultdict(list)
         steps = []
         self._cut_short = True  # until it is not
@@ -108,12 +104,14 @@ class LocalPipeline:
             _, index, kind, microbatch, _, end, version = step
             stage = self.stages[index]
             rate = stage.learning_rate
-            traffic.act(stage, kind, microbatch)
+            loss = perform(stage, kind, first + microbatch, batch_of, mail.take, mail.put)
+            if loss is not None:
+                losses.append(loss)
             if on_update and kind in (BACKWARD, WEIGHT_GRADIENT) and (microbatch + 1) % a == 0:
                 closed[version].append((end, rate))
                 if len(closed[version]) == N:
                     ends, rates = zip(*closed.pop(version), strict=True)
-                    window = traffic.losses[version * a : (version + 1) * a]
+                    window = losses[version * a : (version + 1) * a]
                     loss = torch.stack(window).mean().item()
                     number, seconds = stage.ledger.version, self.seconds + max(ends)
                     on_update(Update(number, loss, max(rates), seconds))
@@ -123,15 +121,8 @@ class LocalPipeline:
         self._cut_short = False
         self.microbatch += len(batches)
         self.seconds += timeline.makespan
-        return Segment(
-            losses=torch.stack(traffic.losses).tolist(),
-            drift=[stage.ledger.drift for stage in self.stages],
-            staleness=[stage.ledger.staleness for stage in self.stages],
-            movements=[stage.ledger.movements for stage in self.stages],
-            peak_in_flight=[stage.ledger.peak_in_flight for stage in self.stages],
-            peak_held=[stage.saved.peak for stage in self.stages],
-            timeline=timeline,
-        )
+        books = map(StageBooks.of, self.stages)
+        return Segment.of(books, torch.stack(losses).tolist(), timeline)
 
     def evaluate(self, batches: Iterable[Batch]) -> float:
         """Mean loss over `batches` in evaluation mode; leaves no trace in weights or draws. Raises
@@ -183,36 +174,3 @@ class LocalPipeline:
                 for stage in self.stages:
                     input = stage.probe(input, target)
                 self._tried.add(shapes)
-
-
-class _Traffic:
-    """What goes in, `batches`, of which the first is micro-batch `first` of training; activations
-    and gradients on their way to each stage; and the losses that have come out."""
-
-    def __init__(self, stages: int, batches: Sequence[Batch], first: int):
-        self.batches = batches
-        self.first = first
-        self.activations = [deque() for _ in range(stages)]
-        self.gradients = [deque() for _ in range(stages)]
-        self.losses: list[torch.Tensor] = []
-
-    def act(self, stage: Stage, kind: str, microbatch: int) -> None:
-        """Do an action of `stage`, its next of that `kind`: `batches[microbatch]`'s."""
-        index, m = stage.index, self.first + microbatch
-        if kind == FORWARD:
-            first = stage.is_first
-            input = self.batches[microbatch][0] if first else self.activations[index].popleft()
-            target = self.batches[microbatch][1] if stage.is_last else None
-            output = stage.forward(m, input, target)
-            if stage.is_last:
-                self.losses.append(output)
-            else:
-                self.activations[index + 1].append(output)
-        elif kind == WEIGHT_GRADIENT:
-            stage.backward_weight(m)
-        else:
-            backward = stage.backward if kind == BACKWARD else stage.backward_input
-            received = None if stage.is_last else self.gradients[index].popleft()
-            gradient = backward(m, received)
-            if not stage.is_first:
-                self.gradients[index - 1].append(gradient)

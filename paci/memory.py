@@ -49,17 +49,14 @@ class SavedTensors:
         self._of_shape: dict[torch.Size, Held] = {}
 
     def saving(
-        self,
-        microbatch: int,
-        input: torch.Tensor,
-        parameters: Sequence[torch.Tensor] | None = None,
+        self, microbatch: int, input: torch.Tensor, parameters: Sequence[torch.Tensor]
     ) -> AbstractContextManager:
         """What autograd saves inside is held by `microbatch`, with this input, until `release`.
-        `parameters` are those that the module runs on, if not its own."""
+        The module runs on `parameters`, which need not be its own."""
         if input.shape in self._of_shape:
             self._hold(microbatch, self._of_shape[input.shape])
             return nullcontext()
-        return self._weighing(microbatch, input.shape, parameters or self.parameters)
+        return self._weighing(microbatch, input.shape, parameters)
 
     def add_activations(self, microbatch: int, bytes: int) -> None:
         """What `microbatch` holds is more by now (a gradient between the halves of a backward)."""
@@ -68,9 +65,9 @@ class SavedTensors:
         self._now.activations += bytes
         self._note_peak()
 
-    def beside(self, versions: int) -> None:
-        """Beside the live parameters there are now `versions` bytes of others."""
-        self._versions = versions
+    def note_versions(self, bytes: int) -> None:
+        """Beside the live parameters there are now so many bytes of other versions of them."""
+        self._versions = bytes
         self._note_peak()
 
     def before_update(self) -> None:

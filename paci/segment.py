@@ -1,19 +1,38 @@
-"""What one `train` leaves, on whichever executor; and how it comes together from many ranks."""
+"""What one `train` leaves, on whichever executor."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import NamedTuple
 
 import torch
 
-from paci.clock import Step
-from paci.engine import Engine
 from paci.ledger import Movement
 from paci.memory import Held
+from paci.stage import Stage
 from paci.timeline import Timeline
 
 Batch = tuple[torch.Tensor, torch.Tensor]
+
+
+class StageBooks(NamedTuple):
+    """What stage `index` has noted of a segment; see `Segment`."""
+
+    index: int
+    drift: Counter[int]
+    staleness: Counter[int]
+    movements: list[Movement]
+    peak_in_flight: int
+    peak_held: Held
+
+    @classmethod
+    def of(cls, stage: Stage) -> "StageBooks":
+        ledger = stage.ledger
+        return cls(
+            stage.index, ledger.drift, ledger.staleness, ledger.movements,
+            ledger.peak_in_flight, stage.saved.peak,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -46,6 +65,17 @@ class Segment:
     allocated: list[int] | None = None
     interrupted: bool = False
 
+    @classmethod
+    def of(
+        cls, stages: Iterable[StageBooks], losses: list[float], timeline: Timeline, **of_ranks
+    ) -> "Segment":
+        """Of the books of all stages, in any order; `of_ranks` are the last fields."""
+        by_stage = zip(*sorted(stages, key=attrgetter("index")), strict=True)
+        _, drift, staleness, movements, peak_in_flight, peak_held = map(list, by_stage)
+        return cls(
+            losses, drift, staleness, movements, peak_in_flight, peak_held, timeline, **of_ranks
+        )
+
     def __repr__(self) -> str:
         if not self.losses:
             return "<Segment of no micro-batch>"
@@ -71,55 +101,3 @@ class Update(NamedTuple):
     loss: float
     learning_rate: float
     seconds: float
-
-
-@dataclass(frozen=True)
-class Books:
-    """What one rank has noted of a segment; see `Segment`. Times are seconds of one clock."""
-
-    started: float
-    ended: float
-    interrupted: bool
-    waiting: dict[str, float]
-    allocated: int | None
-    stages: list[tuple[int, Counter[int], Counter[int], list[Movement], int, Held]]
-
-    @classmethod
-    def of(cls, engine: Engine, started: float, offset: float, interrupted: bool) -> "Books":
-        """`offset` is added to this rank's clock to give the common one."""
-        device = next(iter(engine.stages.values())).device
-        return cls(
-            started=started + offset,
-            ended=engine.steps[-1][5] + offset,
-            interrupted=interrupted,
-            waiting=dict(engine.waiting),
-            allocated=torch.cuda.max_memory_allocated(device) if device.type == "cuda" else None,
-            stages=[
-                (
-                    stage.index, stage.ledger.drift, stage.ledger.staleness,
-                    stage.ledger.movements, stage.ledger.peak_in_flight, stage.saved.peak,
-                )
-                for stage in engine.stages.values()
-            ],
-        )  # fmt: skip
-
-
-def segment_of(
-    ranks: Sequence[Books], steps: Sequence[Step], losses: list[float], accumulation: int
-) -> Segment:
-    """The segment of all `ranks`, whose actions are `steps`."""
-    stages = sorted((stage for books in ranks for stage in books.stages), key=lambda s: s[0])
-    _, drift, staleness, movements, peak_in_flight, peak_held = map(list, zip(*stages, strict=True))
-    allocated = [books.allocated for books in ranks]
-    return Segment(
-        losses=losses,
-        drift=drift,
-        staleness=staleness,
-        movements=movements,
-        peak_in_flight=peak_in_flight,
-        peak_held=peak_held,
-        timeline=Timeline(steps, len(ranks), accumulation),
-        waiting=[books.waiting for books in ranks],
-        allocated=None if None in allocated else allocated,
-        interrupted=any(books.interrupted for books in ranks),
-    )

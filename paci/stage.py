@@ -21,6 +21,7 @@ from paci.ledger import Ledger
 from paci.memory import SavedTensors
 from paci.split import SplitBackward
 
+SendGradient = Callable[[torch.Tensor], None]
 MakeOptimizer = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
 Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 LearningRate = Callable[[int], float]
@@ -74,7 +75,7 @@ class Stage:
         self.seed = seed
         self.device = parameters[0].device
         self._gradient_of_loss = torch.tensor(1 / accumulation, device=self.device)
-        self.ledger = Ledger(parameters, accumulation, measure_every)
+        self.ledger = Ledger(accumulation, measure_every)
         self.saved = SavedTensors(parameters)
         self._graphs: dict[int, tuple] = {}  # micro-batch -> input, where its backward starts
         self._second_halves: dict[int, Callable[[], None]] = {}  # of split backwards
@@ -89,7 +90,7 @@ class Stage:
             input = input.detach().requires_grad_()
         with self.weights.forward(microbatch, self.ledger.version) as seen:
             self.ledger.forward(microbatch, seen)
-            self.saved.beside(self.weights.extra_bytes)
+            self.saved.note_versions(self.weights.extra_bytes)
             with (
                 draws_of(self.seed, self.index, microbatch, self.device),
                 self.saved.saving(microbatch, input, seen.tensors),
@@ -105,40 +106,43 @@ class Stage:
         self,
         microbatch: int,
         gradient: torch.Tensor | None = None,
-        send: Callable[[torch.Tensor], None] | None = None,
-    ) -> torch.Tensor | None:
-        """The gradient of the input of `microbatch` (None at stage 0), from that of its output
-        (at the last stage None: its loss is where gradients begin). Closes the window, and so
-        updates the weights, if this was its last backward; `send` gets the gradient before."""
+        send: SendGradient | None = None,
+    ) -> None:
+        """From the gradient of the output of `microbatch` (at the last stage None: its loss is
+        where gradients begin) that of its input, which `send` gets (not at stage 0: nobody waits
+        for it). Then closes the window, and so updates the weights, if this was its last
+        backward."""
         input, edge = self._graphs.pop(microbatch)
         with self.weights.backward(microbatch, self.ledger.version) as seen:
             self.ledger.backward(microbatch, seen)
-            self.saved.beside(self.weights.extra_bytes)
+            self.saved.note_versions(self.weights.extra_bytes)
             _backward(edge, self._gradient_of_output(gradient))
-        if send and not self.is_first:
+        if not self.is_first:
             send(input.grad)
         del edge
         self._finish(microbatch)
-        return None if self.is_first else input.grad
 
     def backward_input(
-        self, microbatch: int, gradient: torch.Tensor | None = None
-    ) -> torch.Tensor | None:
-        """The first half of a split backward: what `backward` returns, and no gradient of the
-        weights. It sees the weights of now. At stage 0 nobody waits for it: nothing is done."""
+        self,
+        microbatch: int,
+        gradient: torch.Tensor | None = None,
+        send: SendGradient | None = None,
+    ) -> None:
+        """The first half of a split backward: the gradient that `send` gets, and none of the
+        weights. It sees the weights of now. At stage 0 nothing is done yet."""
         input, edge = self._graphs.pop(microbatch)
         gradient = self._gradient_of_output(gradient)
         if self.is_first:
             self._second_halves[microbatch] = partial(_backward, edge, gradient)
-            return None
+            return
         with self.weights.backward(microbatch, self.ledger.version) as seen:
             self.ledger.backward_input(microbatch, seen)
-            self.saved.beside(self.weights.extra_bytes)
+            self.saved.note_versions(self.weights.extra_bytes)
             split = SplitBackward(edge, input)
             gradient = split.input_gradient(gradient)
         self.saved.add_activations(microbatch, split.nbytes)
         self._second_halves[microbatch] = split.weight_gradients
-        return gradient
+        send(gradient)
 
     def backward_weight(self, microbatch: int) -> None:
         """The second half, any time later: adds to the gradients of the weights, and closes the
@@ -151,7 +155,7 @@ class Stage:
                 self.ledger.backward(microbatch, seen)
             else:
                 self.ledger.backward_weight(microbatch)
-            self.saved.beside(self.weights.extra_bytes)
+            self.saved.note_versions(self.weights.extra_bytes)
             self._second_halves.pop(microbatch)()
         self._finish(microbatch)
 
@@ -171,13 +175,18 @@ class Stage:
         """One optimizer step from the gradients of this window, by this stage alone."""
         self.weights.update(self._step)
         self.saved.after_update(self.optimizer)
-        self.saved.beside(self.weights.extra_bytes)
+        self.saved.note_versions(self.weights.extra_bytes)
         self.optimizer.zero_grad()
         self.at_version(self.ledger.version + 1)
 
     def _step(self) -> None:
         self.saved.before_update()
         self.optimizer.step()
+
+    def clear_books(self) -> None:
+        """Start new books, of versions and of memory; the version goes on."""
+        self.ledger.clear()
+        self.saved.clear()
 
     def evaluate(self, input: torch.Tensor, target: torch.Tensor | None = None) -> torch.Tensor:
         """The output (at the last stage the loss) in evaluation mode, leaving no trace."""
@@ -238,7 +247,7 @@ class Stage:
             group["lr"] = full_rate * self.lr_lambda(version)
 
 
-def own_their_parameters(stages: Mapping[int, nn.Module]) -> None:
+def check_no_shared_parameters(stages: Mapping[int, nn.Module]) -> None:
     """Raise ValueError if two stages share a parameter: both would update it."""
     owner: dict[nn.Parameter, int] = {}
     for index, module in stages.items():

@@ -11,7 +11,7 @@ ROWS, IN, OUT = 3, 4, 8
 
 def held_by(module):
     saved, x = SavedTensors(module.parameters()), torch.ones(ROWS, IN, requires_grad=True)
-    with saved.saving(0, x):
+    with saved.saving(0, x, saved.parameters):
         module(x)
     return saved.peak
 
@@ -32,7 +32,7 @@ def test_a_storage_counts_once_however_often_it_is_saved():
     (module,) = toys.stages(1)
     size = 4 * ROWS * toys.WIDTH
     saved, x = SavedTensors(module.parameters()), torch.ones(ROWS, toys.WIDTH)
-    with saved.saving(0, x):
+    with saved.saving(0, x, saved.parameters):
         module(x) * module(x)
     assert saved.peak.activations == 5 * size  # x, the outputs of two linears, two factors
 
@@ -42,7 +42,7 @@ def test_the_peak_is_that_of_all_microbatches_in_flight():
     saved, size = SavedTensors(module.parameters()), 4 * toys.WIDTH
     for m, rows in enumerate((1, 1, 3, 1)):
         x = torch.ones(rows, toys.WIDTH)
-        with saved.saving(m, x):
+        with saved.saving(m, x, saved.parameters):
             module(x)  # saves x and the output of the linear
         if m == 1:
             saved.release(0)
@@ -58,9 +58,9 @@ def test_an_activation_changed_in_place_is_an_error():
     one.forward(0, x)
     one.forward(1, y)
     y.add_(1)
-    one.backward(0, g)
+    toys.sent(one.backward, 0, g)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
-        one.backward(1, h)
+        toys.sent(one.backward, 1, h)
 
 
 @pytest.mark.parametrize("N", [2, 4])
@@ -88,11 +88,11 @@ def test_under_autocast_every_microbatch_in_flight_holds_a_copy_of_the_weights()
 def test_versions_beside_the_live_one_count_as_copies():
     (module,) = toys.stages(1)
     saved = SavedTensors(module.parameters())
-    saved.beside(300)
-    saved.beside(100)
+    saved.note_versions(300)
+    saved.note_versions(100)
     assert saved.peak.copies == 300
     saved.clear()
-    with saved.saving(0, torch.ones(1, toys.WIDTH)):
+    with saved.saving(0, torch.ones(1, toys.WIDTH), saved.parameters):
         module(torch.ones(1, toys.WIDTH))
     assert saved.peak.copies == 100
 
@@ -124,6 +124,6 @@ def test_an_update_finds_gradients_and_leaves_optimizer_state(optimizer, state):
     one, x = Stage(0, 2, nn.Linear(IN, OUT), 2, optimizer), torch.ones(ROWS, IN)
     for microbatch, known in ((0, False), (1, True), (2, True), (3, True)):
         gradient = torch.ones_like(one.forward(microbatch, x))
-        one.backward(microbatch, gradient)
+        toys.sent(one.backward, microbatch, gradient)
         peak = one.saved.peak
         assert (peak.gradients, peak.optimizer) == (known * 4 * (IN + 1) * OUT, known * state)

@@ -21,7 +21,7 @@ def test_a_window_is_one_step_on_the_mean_of_its_losses():
     losses = [last.forward(m, *batch) for m, batch in enumerate(batches)]
     for m in range(3):
         assert last.ledger.version == 0
-        last.backward(m)
+        toys.sent(last.backward, m)
     assert last.ledger.version == 1
     assert torch.stack(losses).mean() == mean
     for ours, theirs in zip(last.module.parameters(), module.parameters(), strict=True):
@@ -33,12 +33,12 @@ def test_gradients_pass_on_unscaled_in_the_middle():
     middle, ((x, g),) = stage(0, 2), toys.batches(1)
     output = middle.forward(0, x)
     assert not output.requires_grad
-    assert middle.backward(0, g) is None
+    assert toys.sent(middle.backward, 0, g) is None
     middle, (module,) = stage(1, 3), toys.stages(1)
     middle.forward(0, x)
     x.requires_grad_()
     (expected,) = torch.autograd.grad(module(x), x, g)
-    assert torch.equal(middle.backward(0, g), expected)
+    assert torch.equal(toys.sent(middle.backward, 0, g), expected)
 
 
 def test_an_update_in_between_changes_what_the_backward_reads():
@@ -49,10 +49,10 @@ def test_an_update_in_between_changes_what_the_backward_reads():
     old = linear.weight.detach().clone()
     middle.forward(0, x0)
     output = middle.forward(1, x1)
-    middle.backward(0, g0)
+    toys.sent(middle.backward, 0, g0)
     new = old - g0.T @ x0
     assert torch.equal(output, x1 @ old.T)
-    torch.testing.assert_close(middle.backward(1, g1), g1 @ new)
+    torch.testing.assert_close(toys.sent(middle.backward, 1, g1), g1 @ new)
     torch.testing.assert_close(linear.weight.detach(), new - g1.T @ x1)
     assert middle.ledger.drift == {0: 1, 1: 1}
 
@@ -62,7 +62,7 @@ def test_the_learning_rate_follows_the_stages_own_version():
     for m, batch in enumerate(toys.batches(3)):
         rates.append(last.learning_rate)
         last.forward(m, *batch)
-        last.backward(m)
+        toys.sent(last.backward, m)
     assert rates == pytest.approx([0.1, 0.1 / 2, 0.1 / 3])
     last.at_version(9)
     assert last.learning_rate == pytest.approx(0.1 / 10)
@@ -127,7 +127,8 @@ def run_split(one, batches, when):
     results = []
     for m, (x, g) in enumerate(batches):
         one.forward(m, x)
-        results.append(one.backward_input(m, g) if when == "split" else one.backward(m, g))
+        backward = one.backward_input if when == "split" else one.backward
+        results.append(toys.sent(backward, m, g))
     if when == "split":
         assert one.ledger.version == 0
         for m in range(len(batches)):
@@ -151,7 +152,7 @@ def test_the_last_stage_splits_too():
     whole, split = (stage(accumulation=2) for _ in "ws")
     for m, batch in enumerate(toys.batches(2)):
         assert whole.forward(m, *batch) == split.forward(m, *batch)
-        assert torch.equal(whole.backward(m), split.backward_input(m))
+        assert torch.equal(toys.sent(whole.backward, m), toys.sent(split.backward_input, m))
         split.backward_weight(m)
     assert toys.same(toys.weights([whole.module]), toys.weights([split.module]))
 
@@ -164,8 +165,8 @@ def test_a_weight_gradient_after_an_update_is_what_it_was_before():
     (x0, g0), (x1, g1) = toys.batches(2)
     old = linear.weight.detach().clone()
     middle.forward(0, x0), middle.forward(1, x1)
-    middle.backward_input(0, g0)
-    assert torch.equal(middle.backward_input(1, g1), g1 @ old)
+    toys.sent(middle.backward_input, 0, g0)
+    assert torch.equal(toys.sent(middle.backward_input, 1, g1), g1 @ old)
     middle.backward_weight(0)
     assert middle.ledger.version == 1
     middle.backward_weight(1)
@@ -178,7 +179,7 @@ def test_stage_0_meets_its_weights_in_the_second_half():
     first = Stage(0, 3, nn.Linear(4, 4), 1, toys.sgd)
     (x0, g0), (x1, g1) = toys.batches(2)
     first.forward(0, x0), first.forward(1, x1)
-    assert first.backward_input(0, g0) is first.backward_input(1, g1) is None
+    assert toys.sent(first.backward_input, 0, g0) is toys.sent(first.backward_input, 1, g1) is None
     first.backward_weight(0), first.backward_weight(1)
     assert first.ledger.drift == {0: 1, 1: 1}
 
@@ -188,7 +189,7 @@ def test_what_is_held_between_the_halves():
     middle, ((x, g),) = stage(stages=3, accumulation=2), toys.batches(1)
     middle.forward(0, x)
     before = middle.saved.peak.activations
-    middle.backward_input(0, g)
+    toys.sent(middle.backward_input, 0, g)
     assert middle.saved.peak.activations == before + 4 * toys.ROWS * toys.WIDTH
     middle.backward_weight(0)
     middle.forward(1, x)

@@ -50,6 +50,13 @@ def batches(count: int) -> list[tuple[torch.Tensor, torch.Tensor]]:
     return [tuple(torch.randn(2, ROWS, WIDTH, generator=generator).unbind()) for _ in range(count)]
 
 
+def sent(backward, microbatch: int, gradient: torch.Tensor | None = None) -> torch.Tensor | None:
+    """The gradient that a stage's `backward` (or the first half of one) sends, if it does."""
+    box = []
+    backward(microbatch, gradient, box.append)
+    return box[0] if box else None
+
+
 def adamw(parameters) -> torch.optim.Optimizer:
     return torch.optim.AdamW(parameters, lr=0.05, betas=(0.9, 0.95), weight_decay=0.1)
 
