@@ -8,7 +8,7 @@ The micro-batches of window k see version k - 1 at every stage, and their update
 k + 1 from k. Only the first window, before which there is no other version, sees its own.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 
@@ -42,7 +42,7 @@ class DoubleBuffered(Versioned):
             return version, self.newest
         return wanted, self._previous
 
-    def update(self, step) -> None:
+    def update(self, step: Callable[[], None]) -> None:
         self._keep(self.newest)
         super().update(step)
 
@@ -52,10 +52,8 @@ class DoubleBuffered(Versioned):
     def load(self, state: Mapping[str, Sequence[torch.Tensor]]) -> None:
         self._keep(None)
         if "previous" in state:
-            newest = [parameter.data for parameter in self.parameters]
-            self._move([t.to(n, copy=True) for t, n in zip(state["previous"], newest, strict=True)])
-            self._keep(self.newest)
-            self._move(newest)
+            pairs = zip(state["previous"], self.parameters, strict=True)
+            self._keep(self.version_of([t.to(p, copy=True) for t, p in pairs]))
 
     def _keep(self, version: Version | None) -> None:
         """`version` is the previous one from now on."""

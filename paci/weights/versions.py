@@ -12,7 +12,8 @@ gone with its last user.
 """
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 
@@ -22,15 +23,14 @@ from torch import nn
 from paci.ledger import Seen
 from paci.weights.policy import Policy
 
-Aliases = tuple[torch.Tensor, ...]
+Tensors = tuple[torch.Tensor, ...]
 
 
 @dataclass(eq=False)
 class Version:
-    """What one version holds, and how many micro-batches in flight (or others) need it."""
+    """What one version holds; no two are the same."""
 
-    tensors: Aliases
-    users: int = 0
+    tensors: Tensors
 
 
 class Versioned(Policy):
@@ -40,8 +40,8 @@ class Versioned(Policy):
         super().__init__(stage)
         self.in_flight: dict[int, tuple[int, Version]] = {}  # by micro-batch, as `choose` gives it
         self._newest: Version | None = None
-        self._needed: set[Version] = set()  # those with users
-        self._with_gradients: Aliases | None = None  # where those of this window are, if any
+        self._users: Counter[Version] = Counter()  # how many need each
+        self._with_gradients: Tensors | None = None  # where those of this window are, if any
         self._sites = _sites(stage.module, self.parameters)
 
     @abstractmethod
@@ -71,43 +71,47 @@ class Versioned(Policy):
     def newest(self) -> Version:
         """What the parameters hold now."""
         if self._newest is None:
-            aliases = (p.data.requires_grad_(p.requires_grad) for p in self.parameters)
-            self._newest = Version(tuple(aliases))
+            self._newest = self.version_of(self.parameters)
         return self._newest
+
+    def version_of(self, tensors: Sequence[torch.Tensor]) -> Version:
+        """Leaves of their own on what `tensors`, which are like the parameters, hold."""
+        pairs = zip(tensors, self.parameters, strict=True)
+        return Version(tuple(t.data.requires_grad_(p.requires_grad) for t, p in pairs))
 
     def need(self, version: Version) -> None:
         """One more needs it."""
-        version.users += 1
-        self._needed.add(version)
+        self._users[version] += 1
 
     def let_go(self, version: Version) -> None:
         """One fewer needs it; after the last it is gone."""
-        version.users -= 1
-        if not version.users:
-            self._needed.remove(version)
+        self._users[version] -= 1
+        if not self._users[version]:
+            del self._users[version]
             if self._with_gradients is version.tensors:
                 self._move_gradients(self.parameters)
 
-    def update(self, step) -> None:
+    def update(self, step: Callable[[], None]) -> None:
         self._move_gradients(self.parameters)
-        if self._newest in self._needed:
-            self._move(torch._foreach_clone([parameter.data for parameter in self.parameters]))
+        if self._newest in self._users:
+            self._leave_newest()
         super().update(step)
         self._with_gradients = None  # the stage clears them
 
     @property
     def extra_bytes(self) -> int:
-        others = len(self._needed) - (self._newest in self._needed)
+        others = len(self._users) - (self._newest in self._users)
         return others * self.bytes_of_one_copy
 
-    def _move_gradients(self, to: Aliases) -> None:
+    def _move_gradients(self, to: Tensors) -> None:
         if self._with_gradients is not None and self._with_gradients is not to:
             for before, after in zip(self._with_gradients, to, strict=True):
                 after.grad, before.grad = before.grad, None
         self._with_gradients = to
 
-    def _move(self, storages: Sequence[torch.Tensor]) -> None:
-        """Bind the parameters to other storages; the aliases keep what they have."""
+    def _leave_newest(self) -> None:
+        """Bind the parameters to a storage of their own; the aliases keep what they have."""
+        storages = torch._foreach_clone([parameter.data for parameter in self.parameters])
         for parameter, storage in zip(self.parameters, storages, strict=True):
             parameter.data = storage
         self._newest = None
@@ -117,7 +121,7 @@ class Versioned(Policy):
             held[name] = tensors[number]
 
 
-def _sites(module: nn.Module, parameters: Aliases) -> list[tuple[dict, str, int]]:
+def _sites(module: nn.Module, parameters: Tensors) -> list[tuple[dict, str, int]]:
     """Everywhere in `module` where a parameter is held (a tied one: at several places). PyTorch's
     own dictionaries, for its public ways let nothing but an `nn.Parameter` take one's place."""
     number_of = {parameter: number for number, parameter in enumerate(parameters)}
