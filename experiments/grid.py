@@ -21,8 +21,8 @@ from omegaconf.errors import OmegaConfBaseException
 
 from experiments.axes import Axes, combinations, entries
 from experiments.config import CONF, compose, flat, no_setting, resolve, select
-from experiments.config.accepted import is_whole
 from experiments.config.derived import run_name
+from paci.checks import positive
 
 IMPLIED = {"batch": "batches", "seed": "seeds"}
 """Axes of every entry, and the keys that list their values."""
@@ -75,11 +75,8 @@ def _configure(point: dict, chosen) -> DictConfig:
     except OmegaConfBaseException as error:
         raise ValueError(no_setting(key, config)) from error
     if "microbatch" in point:
-        accumulation = config.method.accumulation
-        for key, value in (("microbatch", microbatch), ("method.accumulation", accumulation)):
-            if not is_whole(value, 1):
-                raise ValueError(f"{key} must be a whole number of at least 1, not {value!r}")
-        config.batch = microbatch * accumulation
+        accumulation = positive("method.accumulation", config.method.accumulation)
+        config.batch = positive("microbatch", microbatch) * accumulation
     return resolve(config)
 
 

@@ -7,9 +7,8 @@ from typing import NamedTuple
 from omegaconf import DictConfig
 
 from experiments.axes import Axes, combinations, entries
-from experiments.config.accepted import is_number
 from paci import Cost
-from paci.checks import positive
+from paci.checks import is_number, positive
 from paci.schedules import Schedule, build
 
 FORWARD_TIME, BACKWARD_TIME = 1.0, 2.0

@@ -15,6 +15,7 @@ from heapq import heappop, heappush
 from typing import NamedTuple
 
 from paci.actions import BACKWARD, FORWARD, WEIGHT_GRADIENT, Action
+from paci.checks import is_whole
 from paci.cost import Cost, Durations
 from paci.schedules import Recorded, Schedule, StageView
 
@@ -119,8 +120,7 @@ def fixed_order(schedule: Schedule, microbatches: int) -> Recorded:
 
 def whole_windows(microbatches: int, accumulation: int) -> None:
     """Raise ValueError unless `microbatches` is a positive whole number of windows."""
-    whole = isinstance(microbatches, int) and not isinstance(microbatches, bool)
-    if not whole or microbatches < 1 or microbatches % accumulation:
+    if not is_whole(microbatches, 1) or microbatches % accumulation:
         raise ValueError(
             f"micro-batches must come in whole windows of {accumulation}, not {microbatches!r}"
         )

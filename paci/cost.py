@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 import numpy
 
 from paci.actions import BACKWARD, FORWARD, INPUT_GRADIENT, KINDS, WEIGHT_GRADIENT
+from paci.checks import is_number
 
 PerStage = float | Sequence[float]
 
@@ -43,15 +44,14 @@ class Cost:
                 continue
             may_be_nothing = name in ("update", "transfer", "jitter")
             for time in value if isinstance(value, (list, tuple)) else [value]:
-                number = isinstance(time, (int, float)) and not isinstance(time, bool)
-                if not number or not 0 <= time < math.inf or (time == 0 and not may_be_nothing):
+                if not is_number(time) or time < 0 or (time == 0 and not may_be_nothing):
                     wanted = "at least 0" if may_be_nothing else "above 0"
                     raise ValueError(f"cost.{name} must be a time {wanted}, not {value!r}")
                 if time and name != "jitter" and not SHORTEST <= time <= LONGEST:
                     raise ValueError(
                         f"cost.{name} must be a time from {SHORTEST} to {LONGEST}, not {value!r}"
                     )
-        if not isinstance(self.jitter, (int, float)) or self.jitter >= 1:
+        if not is_number(self.jitter) or self.jitter >= 1:
             raise ValueError(f"cost.jitter must be at least 0 and below 1, not {self.jitter!r}")
 
 

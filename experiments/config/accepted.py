@@ -1,12 +1,12 @@
 """Which values a configuration may hold: each by itself, then some against others."""
 
-import math
 import os
 import re
 
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from experiments.config.derived import cost_of, is_measured, schedule_of, updates
+from paci.checks import at_least, is_number, is_whole, not_negative
 from paci.cost import Durations
 
 _WHOLE_NUMBERS = {
@@ -79,9 +79,7 @@ def check(config: DictConfig) -> None:
 def _check_each(config: DictConfig) -> None:
     """Every value by itself."""
     for key, least in _WHOLE_NUMBERS.items():
-        value = OmegaConf.select(config, key)
-        if not is_whole(value, least):
-            raise ValueError(f"{key} must be a whole number of at least {least}, not {value!r}")
+        at_least(least, key, OmegaConf.select(config, key))
     for key, least in _OPTIONAL_WHOLE_NUMBERS.items():
         value = OmegaConf.select(config, key)
         if value is not None and not is_whole(value, least):
@@ -184,21 +182,8 @@ def _check_method(config: DictConfig) -> None:
 
 def _check_slurm(cluster: DictConfig) -> None:
     for key in ("time", "warning", "requeues"):
-        if not is_whole(cluster[key], 0):
-            raise ValueError(
-                f"cluster.{key} must be a whole number of at least 0, not {cluster[key]!r}"
-            )
+        not_negative(f"cluster.{key}", cluster[key])
     for key, example in (("setup", "['module load cuda']"), ("sbatch", "['--exclude=node7']")):
         value = cluster[key]
         if not isinstance(value, ListConfig) or not all(isinstance(line, str) for line in value):
             raise ValueError(f"cluster.{key} must be a list like {example}, not {value!r}")
-
-
-def is_number(value: object) -> bool:
-    """Whether `value` is a finite one."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def is_whole(value: object, least: int) -> bool:
-    """Whether `value` is a whole number of at least `least`."""
-    return isinstance(value, int) and not isinstance(value, bool) and value >= least

@@ -13,7 +13,7 @@ each window length; without them they are planned for equal times.
 
 from collections.abc import Mapping
 
-from paci.checks import positive
+from paci.checks import is_number, positive
 from paci.cost import Cost
 from paci.schedules.greedy import greedy_orders
 from paci.schedules.ordered import Ordered
@@ -44,7 +44,7 @@ class ZB2P(Ordered):
                 f"{self.name} needs a limit of at least one micro-batch a stage ({stages}), "
                 f"not {limit}"
             )
-        if isinstance(held, bool) or not isinstance(held, int | float) or not 0 <= held <= 1:
+        if not is_number(held) or not 0 <= held <= 1:
             raise ValueError(f"held must be a share from 0 to 1, not {held!r}")
         self.held = held
         self.measured = _cost(measured)
