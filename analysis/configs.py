@@ -7,6 +7,7 @@ import yaml
 
 from analysis.logs import Unreadable
 from analysis.variants import Variant
+from paci.label import options_text
 from paci.schedules import SCHEDULES
 
 RECIPE = ("model", "data", "optimizer", "tokens", "stages")
@@ -38,7 +39,7 @@ def read_config(path: Path) -> dict:
             slack=int(method.get("slack") or 0),
             weights=str(method.get("weights") or "live"),
             stages=int(config["stages"]),
-            options=" ".join(f"{key}={value}" for key, value in _given(method.get("options"))),
+            options=options_text(method.get("options") or {}),
         )
         row = {
             "experiment": str(config["experiment"] or NO_EXPERIMENT),
@@ -61,7 +62,3 @@ def read_config(path: Path) -> dict:
     if row["executor"] != REAL:
         recipe["times"] = [executor.get("cost"), executor.get("transfer")]
     return row | {"variant": variant, "recipe": json.dumps(recipe, sort_keys=True, default=str)}
-
-
-def _given(options: dict | None) -> list[tuple[str, object]]:
-    return sorted((key, value) for key, value in (options or {}).items() if value is not None)

@@ -23,7 +23,7 @@ from experiments.config.derived import ranks
 from experiments.data import tokenisers
 from experiments.grid import grid
 from paci import simulate
-from paci.label import label
+from paci.label import label, options_text
 from paci.schedules import SCHEDULES
 
 PAPER_HOURS, PAPER_GPUS = 84, 8
@@ -89,9 +89,7 @@ def paper_rate() -> float:
 def method(config: DictConfig) -> str:
     """As every table calls it."""
     chosen = config.method
-    given = sorted((key, value) for key, value in chosen.options.items() if value is not None)
-    options = " ".join(f"{key}={value}" for key, value in given)
-    flushes = SCHEDULES[chosen.schedule].flushes
+    flushes, options = SCHEDULES[chosen.schedule].flushes, options_text(chosen.options)
     return label(chosen.name, flushes, chosen.accumulation, chosen.slack, chosen.weights, options)
 
 

@@ -14,6 +14,11 @@ from omegaconf import DictConfig
 from experiments.config.derived import ranks
 from experiments.slurm.rendezvous import meet
 
+NAMES = {
+    "torchrun": ("RANK", "WORLD_SIZE"),
+    "SLURM": ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
+}
+"""Where each starter says which rank a process is, and of how many."""
 TIMEOUT = timedelta(minutes=10)
 """For all ranks to be there."""
 
@@ -25,20 +30,20 @@ def started_by() -> str | None:
     """
     if "TORCHELASTIC_RUN_ID" in os.environ:
         return "torchrun"
-    return "SLURM" if int(os.environ.get("SLURM_STEP_NUM_TASKS", 1)) > 1 else None
+    _, size = NAMES["SLURM"]
+    return "SLURM" if int(os.environ.get(size, 1)) > 1 else None
 
 
 def is_first() -> bool:
     """Whether this is the only process of the run, or its rank 0."""
-    name = {"torchrun": "RANK", "SLURM": "SLURM_PROCID"}.get(started_by())
-    return name is None or int(os.environ[name]) == 0
+    starter = started_by()
+    return starter is None or int(os.environ[NAMES[starter][0]]) == 0
 
 
 def check_started(config: DictConfig) -> None:
     """Raise ValueError unless as many ranks were started as the run needs."""
     starter = started_by()
-    name = {"torchrun": "WORLD_SIZE", "SLURM": "SLURM_STEP_NUM_TASKS"}[starter]
-    given, needed = int(os.environ[name]), ranks(config)
+    given, needed = int(os.environ[NAMES[starter][1]]), ranks(config)
     if config.executor.name == "local":
         raise ValueError(f"{starter} starts ranks for executor=distributed, not for local")
     if given != needed:
@@ -50,7 +55,7 @@ def join(config: DictConfig) -> None:
     if started_by() == "torchrun":
         dist.init_process_group(backend(config), timeout=TIMEOUT)
         return
-    rank, size = int(os.environ["SLURM_PROCID"]), int(os.environ["SLURM_STEP_NUM_TASKS"])
+    rank, size = (int(os.environ[name]) for name in NAMES["SLURM"])
     os.environ |= {
         "RANK": str(rank), "LOCAL_RANK": os.environ["SLURM_LOCALID"], "WORLD_SIZE": str(size)
     }  # fmt: skip

@@ -1,5 +1,7 @@
 """What a method is called in tables and figures."""
 
+from collections.abc import Mapping
+
 
 def label(
     method: str, flushes: bool, accumulation: int, slack: int, weights: str, options: str = ""
@@ -16,3 +18,9 @@ def label(
     if method == "paci" and weights != "live":
         parts.append(weights)
     return " ".join([*parts, options]).rstrip()
+
+
+def options_text(options: Mapping[str, object]) -> str:
+    """`limit=16 stages_per_rank=2`: the options that are not None, by name."""
+    given = sorted((key, value) for key, value in options.items() if value is not None)
+    return " ".join(f"{key}={value}" for key, value in given)
