@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from textwrap import wrap
 
-CONF = Path(__file__).resolve().parents[1] / "conf"
+from experiments.config import CONF
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from dataclasses import fields
 
 from omegaconf import DictConfig, OmegaConf
 
-from paci.cost import Cost
+from paci.cost import Cost, PerStage
 from paci.schedules import Schedule, build
 
 
@@ -70,17 +70,21 @@ def cost_of(config: DictConfig) -> Cost:
     if unknown:
         raise ValueError(f"executor.cost has no time called {unknown.pop()!r}")
     for name in ("forward", "backward", "weight", "input", "transfer"):
-        one = times.get(name)
+        of_one = times.get(name)
+        if of_one is None:
+            continue
         try:
-            if one is not None:
-                times[name] = (
-                    [microbatch * float(time) for time in one]
-                    if isinstance(one, list)
-                    else microbatch * float(one)
-                )
+            times[name] = _times(microbatch, of_one)
         except (TypeError, ValueError):
-            raise ValueError(f"executor.cost.{name} must be a time, not {one!r}") from None
+            raise ValueError(f"executor.cost.{name} must be a time, not {of_one!r}") from None
     return Cost(**times)
+
+
+def _times(count: int, time: PerStage) -> PerStage:
+    """`count` times as long, at every stage."""
+    if isinstance(time, list):
+        return [count * float(each) for each in time]
+    return count * float(time)
 
 
 def run_name(config: DictConfig) -> str:

@@ -1,5 +1,7 @@
+import pytest
+
 from experiments.config import compose
-from experiments.config.derived import run_name
+from experiments.config.derived import cost_of, run_name
 
 
 def test_the_name_of_a_run_says_what_is_varied():
@@ -8,3 +10,13 @@ def test_the_name_of_a_run_says_what_is_varied():
     options = ["+method.options.limit=16", "+method.options.measured={forward:1,backward:3}"]
     config = compose(["method=zb-2p", *options])
     assert run_name(config) == "zb-2p-a8-limit=16-measured-b16-s0"
+
+
+def test_a_micro_batch_takes_as_long_as_its_sequences():
+    cost = ["executor.cost.forward=[1,2,3,4]", "executor.cost.update=5"]
+    config = compose(["scale=smoke", "batch=12", "method.accumulation=4", *cost])
+    made = cost_of(config)
+    assert (made.forward, made.update) == ([3.0, 6.0, 9.0, 12.0], 5)
+    assert made.backward == 3 * config.executor.cost.backward
+    with pytest.raises(ValueError, match=r"cost\.forward must be a time, not 'long'"):
+        compose(["scale=smoke", "executor.cost.forward=long"])
