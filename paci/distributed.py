@@ -21,7 +21,7 @@ from paci.emulated import Emulated, EmulatedDevice, EmulatedStage, emulated_loss
 from paci.engine import Engine
 from paci.failure import RankFailed, first_failure, post_failure
 from paci.handshake import Refused, agree_settings, agree_shapes, clock_offset
-from paci.links import Links, Specs
+from paci.links import Links, Specs, drain
 from paci.schedules import Schedule, build
 from paci.segment import Batch, Segment, Update
 from paci.stage import Loss, MakeOptimizer, Stage, check_no_shared_parameters
@@ -235,12 +235,9 @@ class DistributedPipeline:
         engine, offset = self._engine, self._offset
         ranks = self.gather(Books.of(engine, started, offset, self.interrupted))
         for receiver in receivers:
-            receiver.expected = engine.count
+            receiver.stop_after(engine.count)
         self.gather(None)  # now all receivers know where it ends
-        for sender in senders.values():
-            sender.finish(count - engine.count)
-        for receiver in receivers:
-            receiver.join()
+        drain(senders, receivers, unanswered=count - engine.count)
 
         origin = min(books.started for books in ranks)
         self.microbatch += engine.count

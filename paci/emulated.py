@@ -83,8 +83,7 @@ class EmulatedStage(Stage):
         """A segment begins, with micro-batch `first` of training; `specs` says what enters each
         stage, but for the loss, which leaves the last."""
         spec = specs.get(self.index + 1, Spec((), torch.float32, self.device))
-        output = torch.zeros(spec.shape, dtype=spec.dtype, device=spec.device)
-        self.module.begin(durations, output, first)
+        self.module.begin(durations, spec.zeros(), first)
 
     def backward_input(self, microbatch, gradient=None, send=None):
         with self.module.half(INPUT_GRADIENT, microbatch):

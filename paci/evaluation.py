@@ -15,7 +15,7 @@ import torch
 import torch.distributed as dist
 
 from paci.actions import FORWARD
-from paci.links import Links, Specs
+from paci.links import Links, Specs, drain
 from paci.segment import Batch
 from paci.transport import AHEAD, Spec, talking_to
 
@@ -51,8 +51,7 @@ def evaluate(links: Links, specs: Specs, batches: Sequence[Batch]) -> list[torch
                 senders[to, FORWARD].send(output)
             else:
                 staying[to] = output
-    for sender in senders.values():
-        sender.finish(0)
+    drain(senders, [])
     return losses
 
 
@@ -64,7 +63,7 @@ def _arriving(
     with talking_to(rank):
         for taken in range(count):
             while len(posted) < min(AHEAD, count - taken):
-                tensor = torch.empty(spec.shape, dtype=spec.dtype, device=spec.device)
+                tensor = spec.empty()
                 posted.append((tensor, group.recv([tensor], rank, stage)))
             tensor, work = posted.popleft()
             work.wait()

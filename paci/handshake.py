@@ -39,29 +39,21 @@ def agree_shapes(
     """{stage: what enters it}, for what enters and leaves this rank's `stages`; stage i is at
     rank `owner[i]`. One micro-batch goes through the whole pipeline, in evaluation mode; if a
     stage cannot take it every rank raises the same `Refused`."""
-    specs: dict[int, Spec] = {}
+    specs: dict[int, Spec | None] = {}  # None: an earlier stage could not take its input
     error = None
     for stage in stages:
-        if stage.is_first:
-            input = batch[0]
-        else:
-            if stage.index not in specs:
-                specs[stage.index] = _receive(owner[stage.index - 1], control, stage.device)
-            shape_and_type = specs[stage.index]
-            if shape_and_type is None:  # an earlier stage could not take its input
-                specs[stage.index + 1] = None
-                _send(None, stage, owner, control)
-                continue
-            shape, dtype, device = shape_and_type
-            input = torch.zeros(shape, dtype=dtype, device=device)
-        try:
-            output = stage.probe(input, batch[1])
-        except ValueError as problem:
-            error, output = str(problem), None
+        if not stage.is_first and stage.index not in specs:
+            specs[stage.index] = _receive(owner[stage.index - 1], control, stage.device)
+        entering, leaving = specs.get(stage.index), None
+        if stage.is_first or entering:
+            try:
+                input = batch[0] if stage.is_first else entering.zeros()
+                leaving = Spec.of(stage.probe(input, batch[1]))
+            except ValueError as problem:
+                error = str(problem)
         if not stage.is_last:
-            spec = None if error else Spec(tuple(output.shape), output.dtype, stage.device)
-            specs[stage.index + 1] = spec
-            _send(spec, stage, owner, control)
+            specs[stage.index + 1] = leaving
+            _send(leaving, stage, owner, control)
     for problem in gather(error):
         if problem:
             raise Refused(problem)

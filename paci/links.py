@@ -4,7 +4,7 @@ rank 0: stage 0 ── F ──▶ rank 1: stage 1 ── F ──▶ ...
                 ◀── B ──                 ◀── B ──
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from queue import SimpleQueue
 
@@ -39,16 +39,15 @@ class Links:
         if self.backend != "gloo":
             return
         large = torch.empty(WIDE, dtype=torch.uint8)
-        spec = Spec(large.shape, large.dtype, large.device)
-        specs = dict.fromkeys(range(len(self.owner)), spec)
-        receivers = self.receivers(specs, 1, SimpleQueue())
-        for sender in self.senders(specs).values():
+        specs = dict.fromkeys(range(len(self.owner)), Spec.of(large))
+        receivers, senders = self.receivers(specs, 1, SimpleQueue()), self.senders(specs)
+        for sender in senders.values():
             sender.send(large)
-            sender.finish(unanswered=0)
-        for receiver in receivers:
-            receiver.join()
+        drain(senders, receivers)
 
-    def senders(self, specs: Specs, kinds: str = FORWARD + BACKWARD) -> dict:
+    def senders(
+        self, specs: Specs, kinds: str = FORWARD + BACKWARD
+    ) -> dict[tuple[int, str], Sender]:
         """{(receiving stage, kind): the sending end}."""
         senders = {}
         for stage in self.stages:
@@ -82,6 +81,16 @@ class Links:
         """Give the process groups back; every rank does."""
         for group in dict.fromkeys(self.groups.values()):
             dist.destroy_process_group(group)
+
+
+def drain(
+    senders: Mapping[tuple[int, str], Sender], receivers: Sequence[Receiver], unanswered: int = 0
+) -> None:
+    """All is sent, but for the last `unanswered` messages of each link; wait until all has come."""
+    for sender in senders.values():
+        sender.finish(unanswered)
+    for receiver in receivers:
+        receiver.join()
 
 
 def _put(inbox: SimpleQueue, stage: int, kind: str, item: torch.Tensor | LinkLost) -> None:

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import torch
 import torch.distributed as dist
 
-AHEAD = 2  # sends not yet waited for
+AHEAD = 2  # messages of a link that are under way and not yet waited for
 
 
 class Spec(NamedTuple):
@@ -30,6 +30,16 @@ class Spec(NamedTuple):
     shape: tuple[int, ...]
     dtype: torch.dtype
     device: torch.device
+
+    @classmethod
+    def of(cls, tensor: torch.Tensor) -> "Spec":
+        return cls(tuple(tensor.shape), tensor.dtype, tensor.device)
+
+    def empty(self) -> torch.Tensor:
+        return torch.empty(self.shape, dtype=self.dtype, device=self.device)
+
+    def zeros(self) -> torch.Tensor:
+        return torch.zeros(self.shape, dtype=self.dtype, device=self.device)
 
 
 class LinkLost(Exception):
@@ -76,12 +86,13 @@ class Sender:
         except RuntimeError as error:
             raise LinkLost(self.rank, self.stage, self._count - 1, str(error)) from error
 
-    def finish(self, unanswered: int) -> None:
-        """All is sent, and `unanswered` messages never will be; answer the receives that are
-        posted for them, so that the next message over this group meets none of them."""
+    def finish(self, unanswered: int = 0) -> None:
+        """All is sent; wait until it has been taken. The `unanswered` last messages that the
+        receiver counts on never will be: answer the receives that it has posted for them, so that
+        the next message over this group meets none of them."""
         sent = self._count
         for _ in range(_posted(sent, sent + unanswered, self.spec.device) - sent):
-            self.send(torch.empty(self.spec.shape, dtype=self.spec.dtype, device=self.spec.device))
+            self.send(self.spec.empty())
         with talking_to(self.rank):
             while self._sent:
                 self._wait()
@@ -108,21 +119,26 @@ class Receiver(Thread):
         super().__init__(daemon=True)
         self.rank, self.stage, self.to, self.spec = rank, stage, to, spec
         self._backend = _backend(group, spec)
-        self.count = count
-        self.expected = count  # fewer if the others were told to stop early
+        self.count = self._handed_on = count
         self.arrived = arrived
         self.start()
 
+    def stop_after(self, count: int) -> None:
+        """No message from `count` on means anything: all ranks were told to stop early."""
+        self._handed_on = count
+
     def run(self) -> None:
-        wait = self._wait_on_device if self.spec.device.type == "cuda" else _wait
+        on_device = self.spec.device.type == "cuda"
         posted, taken = deque(), 0
         try:
             self._post_ahead(posted, taken)
             while posted:
                 tensor, work = posted.popleft()
-                wait(tensor, work)
+                work.wait()
+                if on_device:
+                    _settle(tensor)
                 taken += 1
-                if taken <= self.expected:
+                if taken <= self._handed_on:
                     self._post_ahead(posted, taken)
                     self.arrived(tensor)
         except RuntimeError as error:
@@ -133,17 +149,8 @@ class Receiver(Thread):
             posted.append(self._post())
 
     def _post(self) -> tuple[torch.Tensor, dist.Work]:
-        tensor = torch.empty(self.spec.shape, dtype=self.spec.dtype, device=self.spec.device)
+        tensor = self.spec.empty()
         return tensor, self._backend.recv([tensor], self.rank, self.to)
-
-    def _wait_on_device(self, tensor: torch.Tensor, work: dist.Work) -> None:
-        """NCCL's `wait` makes a stream wait; that stream, and no other, is waited for."""
-        stream = torch.cuda.current_stream(tensor.device)
-        work.wait()
-        event = torch.cuda.Event(blocking=True)
-        event.record(stream)
-        event.synchronize()
-        tensor.record_stream(torch.cuda.default_stream(tensor.device))
 
 
 def _posted(taken: int, count: int, device: torch.device) -> int:
@@ -157,8 +164,13 @@ def _posted(taken: int, count: int, device: torch.device) -> int:
     return min(count, (taken // batch + 2) * batch)
 
 
-def _wait(tensor: torch.Tensor, work: dist.Work) -> None:
-    work.wait()
+def _settle(tensor: torch.Tensor) -> None:
+    """NCCL's `wait` only makes this thread's stream wait; that stream, and no other, is waited
+    for."""
+    event = torch.cuda.Event(blocking=True)
+    event.record(torch.cuda.current_stream(tensor.device))
+    event.synchronize()
+    tensor.record_stream(torch.cuda.default_stream(tensor.device))
 
 
 def _backend(group: dist.ProcessGroup, spec: Spec):
