@@ -4,7 +4,16 @@
     paci.LocalPipeline        the same schedule on real tensors, stages taking turns in one process
     paci.DistributedPipeline  the same again, one process per rank on torch.distributed
 
-What needs no torch imports none: `import paci` and a simulation take a fraction of a second.
+What they are made of; the first two lines import no torch, so that `import paci` and a simulation
+take a fraction of a second:
+
+    actions cost schedules/ clock simulate timeline  what happens when
+    theory traits delay partition label checks       closed forms, and what follows from them
+    stage split weights/ ledger memory draws         one stage: its mathematics and its books
+    perform local segment checkpoint                 all stages in one process, and what is left
+    distributed engine links transport books         a rank a process: its loop, its messages
+    handshake bulletin failure evaluation            what ranks settle, tell each other, do besides
+    launch emulated                                  processes here; devices that are not there
 """
 
 from paci.actions import read_orders, write_orders

@@ -8,6 +8,7 @@ long as the process that hosts it does, whichever rank is gone.
 import json
 from collections.abc import Callable
 from datetime import timedelta
+from itertools import count
 from threading import Thread
 
 import torch.distributed as dist
@@ -15,14 +16,20 @@ import torch.distributed as dist
 FOR_EVER = timedelta(days=365)
 
 
-class Bulletin:
-    """`read` gets every notice (a dict that JSON can hold) in a thread of its own, or None, once,
-    if the board is gone."""
+_numbers = count(1)  # of the boards of this process; every rank makes the same ones
 
-    def __init__(self, store: dist.Store, read: Callable[[dict | None], None]):
-        self._store = store
+
+class Bulletin:
+    """A new board; every rank makes one. `read` gets every notice (a dict that JSON can hold) in a
+    thread of its own, or None, once, if the board is gone."""
+
+    def __init__(self, read: Callable[[dict | None], None]):
+        # The only way to the store that the default group was made with, whoever made it: torchrun,
+        # SLURM's ranks or `spawn`. A second one would need an address that all ranks know.
+        store = dist.distributed_c10d._get_default_store()
+        self._store = dist.PrefixStore(f"paci/{next(_numbers)}/", store)
         self._read = read
-        self._reader = store.clone()  # a connection of its own, for it blocks
+        self._reader = self._store.clone()  # a connection of its own, for it blocks
         self._thread = Thread(target=self._follow, daemon=True)
         self._thread.start()
 

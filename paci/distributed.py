@@ -43,8 +43,6 @@ class DistributedPipeline:
     Raises ValueError, at every rank, for unknown names, impossible sizes and unequal arguments.
     """
 
-    _made = 0  # pipelines of this process; the same at every rank
-
     def __init__(
         self,
         stages: nn.Module | Sequence[nn.Module],
@@ -102,13 +100,7 @@ class DistributedPipeline:
         self._control = dist.new_group(list(range(ranks)), backend="gloo")
         self._links = Links(self._owner, self.rank, self.stages)
         self._inbox: SimpleQueue = SimpleQueue()
-        DistributedPipeline._made += 1
-        # The only way to the store that the default group was made with, whoever made it: torchrun,
-        # SLURM's ranks or `spawn`. A second one would need an address that all ranks know.
-        store = dist.distributed_c10d._get_default_store()
-        self._board = Bulletin(
-            dist.PrefixStore(f"paci/{DistributedPipeline._made}/", store), self._inbox.put
-        )
+        self._board = Bulletin(self._inbox.put)
         agree_settings(
             self.gather, stages=len(modules), schedule=self.schedule.name, order=order, seed=seed,
             accumulation=self.accumulation, slack=slack, weights=weights,
@@ -135,6 +127,7 @@ class DistributedPipeline:
         """
         batches = batches if isinstance(batches, Sequence) else list(batches)
         count, first = len(batches), self.microbatch
+        # A check that every rank fails alike stays outside: it is no rank's failure.
         with self._failures():
             agree_settings(self.gather, microbatches=count, first_microbatch=first)
         whole_windows(count, self.accumulation)
