@@ -14,10 +14,10 @@ from collections.abc import Iterator
 from heapq import heappop, heappush
 from typing import NamedTuple
 
-from paci.actions import BACKWARD, FORWARD, WEIGHT_GRADIENT, Action
+from paci.actions import BACKWARD, FORWARD, WEIGHT_GRADIENT
 from paci.checks import is_whole
-from paci.cost import Cost, Durations
-from paci.schedules import Recorded, Schedule, StageView
+from paci.cost import Durations
+from paci.schedules import Schedule, StageView
 
 
 class Step(NamedTuple):
@@ -107,15 +107,6 @@ def play(schedule: Schedule, microbatches: int, durations: Durations) -> Iterato
     if undone:
         stuck = ", ".join(f"{v.index} ({v.forwards} forward, {v.weights} back)" for v in undone)
         raise Deadlock(f"{schedule.name} waits for ever, of {microbatches} micro-batches: {stuck}")
-
-
-def fixed_order(schedule: Schedule, microbatches: int) -> Recorded:
-    """The order that `schedule` takes when all times are uniform, whatever they really are."""
-    orders: list[list[Action]] = [[] for _ in schedule.placement]
-    durations = Durations(Cost(), schedule.stages, microbatches)
-    for rank, stage, kind, microbatch, *_ in play(schedule, microbatches, durations):
-        orders[rank].append(Action(stage, kind, microbatch))
-    return Recorded(orders, schedule.accumulation)
 
 
 def whole_windows(microbatches: int, accumulation: int) -> None:

@@ -15,7 +15,7 @@ from paci import checkpoint, evaluation
 from paci.books import Books, segment_of
 from paci.bulletin import Bulletin
 from paci.checks import positive
-from paci.clock import fixed_order, whole_windows
+from paci.clock import whole_windows
 from paci.cost import Cost, Durations
 from paci.emulated import Emulated, EmulatedDevice, EmulatedStage, emulated_loss
 from paci.engine import Engine
@@ -24,6 +24,7 @@ from paci.handshake import Refused, agree_settings, agree_shapes, clock_offset
 from paci.links import Links, Specs, drain
 from paci.schedules import Schedule, build
 from paci.segment import Batch, Segment, Update
+from paci.simulate import fixed_order
 from paci.stage import Loss, MakeOptimizer, Stage, check_no_shared_parameters
 from paci.transport import LinkLost, Receiver, talking_to
 

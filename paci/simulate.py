@@ -6,7 +6,7 @@ from functools import cached_property
 from paci.actions import BACKWARD, FORWARD, INPUT_GRADIENT, WEIGHT_GRADIENT
 from paci.clock import Step, play, whole_windows
 from paci.cost import Cost, Durations
-from paci.schedules import Schedule, build
+from paci.schedules import Recorded, Schedule, build
 from paci.timeline import Timeline
 
 
@@ -33,6 +33,15 @@ def simulate(
     whole_windows(microbatches, rule.accumulation)
     durations = Durations(cost or Cost(), rule.stages, microbatches, seed)
     return Simulation(rule, list(play(rule, microbatches, durations)))
+
+
+def fixed_order(schedule: Schedule, microbatches: int) -> Recorded:
+    """The order that `schedule` takes when all times are uniform, whatever they really are.
+
+    Raises ValueError unless `microbatches` is a whole number of windows.
+    """
+    run = simulate(schedule, schedule.stages, microbatches)
+    return Recorded(run.timeline.orders(), schedule.accumulation)
 
 
 class Simulation:

@@ -5,7 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paci import Cost, Simulation, simulate
+from paci import SCHEDULES, Cost, Simulation, simulate
+from paci.actions import Action
+from paci.clock import play
+from paci.cost import Durations
+from paci.schedules import build
+from paci.simulate import fixed_order
 from tests.paci import toys
 
 
@@ -74,6 +79,20 @@ def test_the_seed_matters_with_jitter_only():
 
     assert times(0, 0.1) == times(0, 0.1) != times(1, 0.1)
     assert times(0, 0.0) == times(1, 0.0)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_a_fixed_order_is_that_of_uniform_times_at_any_times(schedule):
+    """With several stages on a rank where the schedule has them, over two windows."""
+    rule = build(schedule, 4)
+    taken = [[] for _ in rule.placement]
+    for rank, stage, kind, microbatch, *_ in play(rule, 8, Durations(Cost(), 4, 8)):
+        taken[rank].append(Action(stage, kind, microbatch))
+    fixed = fixed_order(rule, 8)
+    assert fixed.orders == taken
+    assert (fixed.placement, fixed.accumulation) == (rule.placement, rule.accumulation)
+    uneven = simulate(fixed, 4, 8, cost=Cost([1, 3, 2, 1], [2, 1, 5, 4], transfer=1.5))
+    assert uneven.timeline.orders() == taken
 
 
 def test_simulating_needs_no_torch():
