@@ -37,7 +37,7 @@ class Deadlock(RuntimeError):
     """The rule lets every rank wait although there is work left: a fault of the schedule."""
 
 
-NOWHERE = -1
+NOWHERE = -1  # no stage, but a number: the agenda sorts by it what else is equal
 
 
 def play(schedule: Schedule, microbatches: int, durations: Durations) -> Iterator[tuple]:
@@ -69,10 +69,9 @@ def play(schedule: Schedule, microbatches: int, durations: Durations) -> Iterato
             view, kind = choice
             stage = view.index
             microbatch = view.microbatch(kind)
-            if kind == FORWARD:
-                to = stage + 1 if stage < N - 1 else NOWHERE
-            else:
-                to = NOWHERE if kind == WEIGHT_GRADIENT else stage - 1
+            to = stage + 1 if kind == FORWARD else stage - 1
+            if kind == WEIGHT_GRADIENT or not 0 <= to < N:
+                to = NOWHERE
 
             done = end = now + durations.of[kind][stage][microbatch]
             if kind in (BACKWARD, WEIGHT_GRADIENT) and (view.weights + 1) % a == 0:
