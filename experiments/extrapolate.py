@@ -22,7 +22,7 @@ from experiments.config import CONF, select
 from experiments.points import BACKWARD_TIME, FORWARD_TIME, Point, points
 from experiments.progress import Progress
 from paci import Simulation, theory
-from paci.actions import BACKWARD, WEIGHT_GRADIENT
+from paci.actions import ENDS_BACKWARD
 from paci.checks import not_negative, positive
 from paci.clock import play
 from paci.cost import Durations
@@ -117,7 +117,7 @@ def simulated(point: Point) -> dict:
     def watched() -> Iterator[tuple]:
         for step in play(rule, point.microbatches, durations):
             _, stage, kind, _, _, end, _ = step
-            if stage == last and kind in (BACKWARD, WEIGHT_GRADIENT):
+            if stage == last and kind in ENDS_BACKWARD:
                 finished.append(end)
             yield step
 

@@ -23,6 +23,7 @@ INPUT_GRADIENT = "I"
 WEIGHT_GRADIENT = "W"
 
 KINDS = (FORWARD, BACKWARD, INPUT_GRADIENT, WEIGHT_GRADIENT)
+ENDS_BACKWARD = (BACKWARD, WEIGHT_GRADIENT)  # with it the gradients of the weights are complete
 
 _NOTATION = re.compile(r"(\d+)([FBIW])(\d+)")
 _RANK = re.compile(r"^\s*rank\s+\d+\b")

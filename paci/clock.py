@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from heapq import heappop, heappush
 from typing import NamedTuple
 
-from paci.actions import BACKWARD, FORWARD, WEIGHT_GRADIENT
+from paci.actions import ENDS_BACKWARD, FORWARD, WEIGHT_GRADIENT
 from paci.checks import is_whole
 from paci.cost import Durations
 from paci.schedules import Schedule, StageView
@@ -74,7 +74,7 @@ def play(schedule: Schedule, microbatches: int, durations: Durations) -> Iterato
                 to = NOWHERE
 
             done = end = now + durations.of[kind][stage][microbatch]
-            if kind in (BACKWARD, WEIGHT_GRADIENT) and (view.weights + 1) % a == 0:
+            if kind in ENDS_BACKWARD and (view.weights + 1) % a == 0:
                 end += durations.update[stage]
             idle[rank] = False
             yield rank, stage, kind, microbatch, now, end, view.weights // a

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from functools import cached_property
 
-from paci.actions import BACKWARD, FORWARD, INPUT_GRADIENT, WEIGHT_GRADIENT
+from paci.actions import BACKWARD, ENDS_BACKWARD, FORWARD, INPUT_GRADIENT
 from paci.clock import Step, play, whole_windows
 from paci.cost import Cost, Durations
 from paci.schedules import Recorded, Schedule, build
@@ -78,7 +78,7 @@ class Simulation:
             if kind in (BACKWARD, INPUT_GRADIENT):
                 drift = version - forward_version.pop((stage, microbatch))
                 self.max_drift[stage] = max(self.max_drift[stage], drift)
-            if kind in (BACKWARD, WEIGHT_GRADIENT):
+            if kind in ENDS_BACKWARD:
                 in_flight[stage] -= 1
                 held[rank] -= 1
 

@@ -4,7 +4,14 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from paci.actions import BACKWARD, FORWARD, INPUT_GRADIENT, WEIGHT_GRADIENT, Action
+from paci.actions import (
+    BACKWARD,
+    ENDS_BACKWARD,
+    FORWARD,
+    INPUT_GRADIENT,
+    WEIGHT_GRADIENT,
+    Action,
+)
 from paci.clock import Step
 
 _MARK = {FORWARD: "", BACKWARD: "'", INPUT_GRADIENT: "i", WEIGHT_GRADIENT: "w"}
@@ -36,6 +43,10 @@ class Timeline:
     def utilization(self) -> float:
         """Busy time of the busiest rank over the makespan."""
         return max(self.busy) / self.makespan
+
+    def updates(self, row: Step) -> bool:
+        """Whether `row` ends in its stage's update."""
+        return row.kind in ENDS_BACKWARD and (row.microbatch + 1) % self.accumulation == 0
 
     def orders(self) -> list[list[Action]]:
         """The actions of each rank from first to last."""
@@ -73,16 +84,12 @@ class Timeline:
             length = max(1, round((row.end - row.start) / unit))
             line += [".".ljust(width)] * (start - len(line))
             cells = label.ljust(width * length - 1, " " if length == 1 else "-")
-            line.append(cells + ("|" if self._updates(row) else " "))
+            line.append(cells + ("|" if self.updates(row) else " "))
             line += [""] * (length - 1)
         return "\n".join(
             f"rank {rank}".ljust(len(f"rank {self.ranks - 1}") + 2) + "".join(line).rstrip()
             for rank, line in enumerate(lines)
         )
-
-    def _updates(self, row: Step) -> bool:
-        closes = row.kind in (BACKWARD, WEIGHT_GRADIENT)
-        return closes and (row.microbatch + 1) % self.accumulation == 0
 
     def perfetto(self, path: str | Path, seconds_per_unit: float = 1.0) -> None:
         """Write Chrome's trace format, which https://ui.perfetto.dev opens: a track a rank."""

@@ -86,7 +86,7 @@ def _draw(ax: Axes, run: Simulation) -> None:
             va="center_baseline",
             color="white" if not is_forward and drift >= 2 else style.INK,
         )
-        if not is_forward and (step.microbatch + 1) % run.schedule.accumulation == 0:
+        if run.timeline.updates(step):
             ax.plot([step.end] * 2, [step.stage - 0.5, step.stage + 0.5], color=style.INK, lw=1.6)
     ax.set_xlim(0, SHOWN)
     ax.set_ylim(STAGES - 0.5, -0.5)

@@ -20,7 +20,6 @@ from experiments.pipelines import build_pipeline, clock_of
 from experiments.progress import Progress
 from experiments.run import Run
 from experiments.tasks.stage_lines import stage_lines
-from paci.actions import BACKWARD, WEIGHT_GRADIENT
 from paci.segment import Segment
 from paci.timeline import Timeline
 
@@ -111,11 +110,7 @@ class Throughput:
 def steady(timeline: Timeline, stages: int, full: int) -> tuple[int, float]:
     """Updates after the `full`-th at the last stage, and the time that they took."""
     ends = sorted(
-        row.end
-        for row in timeline.rows
-        if row.stage == stages - 1
-        and row.kind in (BACKWARD, WEIGHT_GRADIENT)
-        and (row.microbatch + 1) % timeline.accumulation == 0
+        row.end for row in timeline.rows if row.stage == stages - 1 and timeline.updates(row)
     )
     return len(ends) - full, ends[-1] - ends[full - 1]
 

@@ -34,6 +34,13 @@ def test_orders(timeline):
     assert list(map(str, second)) == ["1F0", "1B1"]
 
 
+def test_updates(timeline):
+    """Only with the whole backward, or the weights' half of it, of a window's last micro-batch."""
+    assert [row for row in ROWS if timeline.updates(row)] == [ROWS[-1]]
+    last = [Step(0, 0, kind, 3, 9.0, 10.0, 1) for kind in "FIWB"]
+    assert [row.kind for row in last if timeline.updates(row)] == ["W", "B"]
+
+
 def test_picture(timeline):
     assert timeline.ascii().splitlines() == [
         "rank 0  0  .  0i 0w",
