@@ -54,7 +54,7 @@ def play(schedule: Schedule, microbatches: int, durations: Durations) -> Iterato
 
     views = [StageView(stage, is_last=stage == N - 1) for stage in range(N)]
     seen = [tuple(views[stage] for stage in stages) for stages in schedule.placement]
-    rank_of = {stage: rank for rank, stages in enumerate(schedule.placement) for stage in stages}
+    rank_of = schedule.rank_of
     idle = [True] * len(seen)
     views[0].inputs = microbatches
 

@@ -91,6 +91,11 @@ class Schedule(ABC):
         self.accumulation = positive("accumulation", accumulation)
         self.placement: tuple[tuple[int, ...], ...] = tuple((i,) for i in range(stages))
 
+    @property
+    def rank_of(self) -> dict[int, int]:
+        """The rank of each stage: `placement`, the other way round."""
+        return {stage: rank for rank, stages in enumerate(self.placement) for stage in stages}
+
     @abstractmethod
     def next(self, stages: tuple[StageView, ...]) -> Choice:
         """The stage and the kind of this rank's next action, or None to wait for a message."""
