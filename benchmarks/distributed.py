@@ -1,178 +1,133 @@
-"""DistributedPipeline against theory, and against PyTorch's own pipeline in the same processes.
+"""DistributedPipeline against theory, and against PyTorch's own pipeline on the same modules.
 
-Every time is from the first action of any rank to the last, after a warm-up: the first backward
-of a process takes most of a second.
+    round 1: ours, PyTorch's, two real stages of ours, of PyTorch's;  round 2: ...;  round 3: ...
+
+Each side has processes of its own in every round, as it would have anywhere else, and is warmed up
+before it is timed: the first backward of a process takes most of a second, and a new connection
+takes a while to let a large message through at once. The medians of the rounds are compared.
 """
 
-import resource
 import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from statistics import median
 
 import torch
-import torch.distributed as dist
-from torch import nn
-from torch.distributed.pipelining import PipelineStage, Schedule1F1B
+from tqdm import tqdm
 
 import paci
-from paci.cost import Durations
-from paci.emulated import Emulated, EmulatedDevice
+from benchmarks import pytorch
+from benchmarks.stages import (
+    BACKWARD,
+    FORWARD,
+    KB64,
+    KB512,
+    RANKS,
+    Empty,
+    M,
+    empty_loss,
+    peak_bytes,
+    real_stage,
+)  # fmt: skip
+from paci.clock import Step
 from paci.launch import spawn
-from paci.ledger import Ledger
+from paci.ledger import Ledger, Seen
 from paci.memory import SavedTensors
+from paci.theory import bubble_efficiency
 
-RANKS, M = 8, 32
-ROUNDS = 7  # PyTorch's own time differs by a factor of two and more from one to the next
-FORWARD, BACKWARD = 0.020, 0.040  # seconds of an emulated stage
-KB64, KB512 = 16 * 1024, 128 * 1024  # numbers of an activation
-VOCABULARY = 257
+ROUNDS = 3
 
 
 def measure() -> dict[str, float]:
-    results = spawn(_emulated_and_empty, RANKS)[-1]
-    ours, theirs = spawn(_real, 2, "paci"), spawn(_real, 2, "torch")
-    results["paci_vs_torch_1f1b"] = ours[-1][0] / theirs[-1][0]
-    results["paci_vs_torch_peak_memory"] = max(
-        our[1] / their[1] for our, their in zip(ours, theirs, strict=True)
+    sides = (
+        (empty_and_emulated, RANKS),
+        (pytorch.empty_and_emulated, RANKS),
+        (real, 2),
+        (pytorch.real, 2),
     )
-    results["books_share"] = _books() / (FORWARD + BACKWARD)
-    return results
+    rounds = [
+        [spawn(function, ranks) for function, ranks in sides]
+        for _ in tqdm(range(ROUNDS), "rounds of ours and PyTorch's", disable=None)
+    ]
+    ours, theirs, our_real, their_real = map(_medians, zip(*rounds, strict=True))
+
+    def of_theory(seconds: float, together: int) -> float:
+        """`together` micro-batches come from one empty pipeline to the next."""
+        return (FORWARD + BACKWARD) / seconds / bubble_efficiency(RANKS, together)
+
+    return {
+        "emulated_flush_vs_theory": of_theory(ours["flush"], M),
+        "torch_flush_vs_theory": of_theory(theirs["flush"], M),
+        "emulated_paci_vs_theory": of_theory(ours["paci"], 4 * M),
+        "emulated_paci_slack2_vs_theory": of_theory(ours["paci slack 2"], 4 * M),
+        "empty_stage_vs_torch": ours["empty"] / theirs["empty"],
+        "empty_stage_ms": ours["empty"] * 1000,
+        "torch_empty_stage_ms": theirs["empty"] * 1000,
+        "empty_stage_512k_vs_torch": ours["empty 512k"] / theirs["empty 512k"],
+        "empty_stage_512k_ms": ours["empty 512k"] * 1000,
+        "torch_empty_stage_512k_ms": theirs["empty 512k"] * 1000,
+        "paci_vs_torch_1f1b": their_real["seconds"] / our_real["seconds"],
+        "paci_vs_torch_peak_memory": our_real["bytes"] / their_real["bytes"],
+        "books_share": _books() / (FORWARD + BACKWARD),
+    }
 
 
-class Empty(nn.Module):
-    """As good as nothing to compute."""
-
-    def __init__(self):
-        super().__init__()
-        self.weight = nn.Parameter(torch.zeros(()))
-
-    def forward(self, x):
-        return x + self.weight
+def _medians(rounds: Sequence[list[dict[str, float]]]) -> dict[str, float]:
+    """Over the rounds, of what the slowest (or the fullest) rank says in each."""
+    worst = [{key: max(rank[key] for rank in ranks) for key in ranks[0]} for ranks in rounds]
+    return {key: median(of_round[key] for of_round in worst) for key in worst[0]}
 
 
-def _loss(output, target):
-    return nn.functional.mse_loss(output, target)
-
-
-def _emulated_and_empty() -> dict[str, float]:
+def empty_and_emulated() -> dict[str, float]:
+    """Seconds a micro-batch, at one of `RANKS` ranks."""
     torch.set_num_threads(1)
     cost = paci.Cost(FORWARD, BACKWARD)
-    work = FORWARD + BACKWARD
-
-    def of_theory(seconds: float, count: int, fill: int) -> float:
-        return count * work / seconds / (fill / (fill + RANKS - 1))
-
-    results = {
-        "emulated_flush_vs_theory": of_theory(_ours("1f1b-flush", M, KB64, 2 * M, cost), 2 * M, M),
-        "torch_flush_vs_theory": of_theory(_torch(KB64, 2, cost) / 2, M, M),
-        "emulated_paci_vs_theory": of_theory(_ours("paci", 4, KB64, 128, cost), 128, 128),
-        "emulated_paci_slack2_vs_theory": of_theory(
-            _ours("paci", 4, KB64, 128, cost, slack=2), 128, 128
-        ),
+    return {
+        "flush": _seconds("1f1b-flush", M, KB64, 2 * M, emulate=cost),
+        "paci": _seconds("paci", 4, KB64, 4 * M, emulate=cost),
+        "paci slack 2": _seconds("paci", 4, KB64, 4 * M, emulate=cost, slack=2),
+        "empty": _seconds("1f1b-flush", M, KB64, 16 * M),
+        "empty 512k": _seconds("1f1b-flush", M, KB512, 16 * M),
     }
-    for name, size in (("empty_stage_vs_torch", KB64), ("empty_stage_512k_vs_torch", KB512)):
-        rounds = [
-            (_ours("1f1b-flush", M, size, 8 * M) / 8, _torch(size, 8) / 8) for _ in range(ROUNDS)
-        ]
-        ours, theirs = map(median, zip(*rounds, strict=True))
-        results[name] = ours / theirs
-        results[f"{name}_ms"] = ours / M * 1000
-    return results
 
 
-def _ours(schedule, accumulation, size, count, cost=None, **options) -> float:
-    """Seconds of `count` micro-batches."""
+def _seconds(schedule: str, accumulation: int, size: int, count: int, **options) -> float:
     pipeline = paci.DistributedPipeline(
-        Empty(), schedule, accumulation, loss_fn=_loss,
-        optimizer=lambda p: torch.optim.SGD(p, 0.1), emulate=cost, **options,
+        Empty(), schedule, accumulation, loss_fn=empty_loss,
+        optimizer=lambda p: torch.optim.SGD(p, 0.1), **options,
     )  # fmt: skip
-    batches = [(torch.zeros(size), torch.zeros(size))] * count
-    pipeline.train(batches[: max(accumulation, 8)])
-    pipeline.train(batches)
+    batch = torch.zeros(size), torch.zeros(size)
+    pipeline.train([batch] * max(accumulation, 8))
+    pipeline.train([batch] * count)
     before = pipeline.seconds
-    pipeline.train(batches)
+    pipeline.train([batch] * count)
     pipeline.close()
-    return pipeline.seconds - before
+    return (pipeline.seconds - before) / count
 
 
-def _torch(size, steps, cost=None) -> float:
-    """Seconds of `steps` steps of M micro-batches."""
-    rank, ranks = dist.get_rank(), dist.get_world_size()
-    module = Empty()
-    if cost:
-        module = Emulated(module, rank, EmulatedDevice())
-        durations = Durations(cost, ranks, M * (1 + steps) + 1)  # and one to infer shapes
-        module.begin(durations, torch.zeros(1, size))
-    stage = PipelineStage(module, rank, ranks, torch.device("cpu"))
-    schedule = Schedule1F1B(stage, M, loss_fn=_loss)
-    input = torch.zeros(M, size)
-    arguments = (input,) if rank == 0 else ()
-    target = {"target": input} if rank == ranks - 1 else {}
-    return _timed(lambda: schedule.step(*arguments, **target), steps)
-
-
-def _timed(step: Callable, steps: int, warm_up: int = 1) -> float:
-    for _ in range(warm_up):
-        step()
-    dist.barrier()
-    start = time.monotonic()
-    for _ in range(steps):
-        step()
-    dist.barrier()
-    return time.monotonic() - start
-
-
-def _real(who: str, m: int = 4, microbatch: int = 16, windows: int = 12) -> tuple[float, float]:
-    """Tokens a second of the laptop model on two ranks, and this rank's peak bytes."""
-    from experiments import models  # seconds to import, which eight emulated ranks can do without
-    from experiments.config import compose
-    from experiments.optimizer import make_optimizer
-
-    torch.set_num_threads(1)
-    rank, config = dist.get_rank(), compose(["scale=laptop"])
-    module = models.build_stages(config.model, VOCABULARY, 2, seed=0)[rank]
-    size = (microbatch, config.model.context)
-    tokens = torch.randint(VOCABULARY, size)
-    if who == "paci":
-        pipeline = paci.DistributedPipeline(
-            module, "paci", m, optimizer=make_optimizer(config), loss_fn=models.loss
-        )
-        pipeline.train([(tokens, tokens)] * m * 2)
-        before = pipeline.seconds
-        pipeline.train([(tokens, tokens)] * m * windows)
-        seconds = pipeline.seconds - before
-    else:
-        optimizer = make_optimizer(config)(module.parameters())
-        schedule = Schedule1F1B(
-            PipelineStage(module, rank, 2, torch.device("cpu")),
-            m,
-            loss_fn=models.loss,
-        )
-        batch = tokens.repeat(m, 1)
-        arguments = (batch,) if rank == 0 else ()
-        target = {"target": batch} if rank == 1 else {}
-
-        def step():
-            schedule.step(*arguments, **target)
-            optimizer.step()
-            optimizer.zero_grad()
-
-        seconds = _timed(step, windows, warm_up=2)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    return m * windows * tokens.numel() / seconds, peak
+def real(m: int = 4, windows: int = 12) -> dict[str, float]:
+    """Seconds a micro-batch of two stages of the laptop model, and this rank's peak bytes."""
+    module, make_optimizer, loss_fn, tokens = real_stage()
+    pipeline = paci.DistributedPipeline(
+        module, "paci", m, optimizer=make_optimizer, loss_fn=loss_fn
+    )
+    pipeline.train([(tokens, tokens)] * m * 2)
+    before = pipeline.seconds
+    pipeline.train([(tokens, tokens)] * m * windows)
+    seconds = (pipeline.seconds - before) / (m * windows)
+    return {"seconds": seconds, "bytes": peak_bytes()}
 
 
 def _books(rounds: int = 5000) -> float:
-    """Seconds that the books of one micro-batch take at a stage."""
+    """Seconds that the books of one micro-batch take at a stage: versions, memory, timeline."""
     module, input = Empty(), torch.zeros(KB64)
-    ledger, saved = Ledger(module.parameters(), 4), SavedTensors(module.parameters())
-    steps = []
+    ledger, saved, steps = Ledger(4), SavedTensors(module.parameters()), []
+    seen = Seen(0, saved.parameters)
     start = time.monotonic()
     for microbatch in range(rounds):
         for book in (ledger.forward, ledger.backward):
-            book(microbatch)
-            steps.append((0, 0, "F", microbatch, time.monotonic(), time.monotonic(), 0))
-        with saved.saving(microbatch, input):
+            book(microbatch, seen)
+            steps.append(Step(0, 0, "F", microbatch, time.monotonic(), time.monotonic(), 0))
+        with saved.saving(microbatch, input, saved.parameters):
             pass
         saved.release(microbatch)
     return (time.monotonic() - start) / rounds

@@ -76,10 +76,7 @@ class DistributedPipeline:
                 f"{self.schedule.name} puts {total} stages on ranks as {placement}: "
                 f"{len(modules)} on each of {ranks} ranks do not fit"
             )
-        self._owner = [
-            next(rank for rank in range(ranks) if stage in placement[rank])
-            for stage in range(total)
-        ]
+        self._owner = self.schedule.rank_of
         own, make = placement[self.rank], Stage
         check_no_shared_parameters(dict(zip(own, modules, strict=True)))
         if emulate is not None:

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from paci import checkpoint
-from paci.actions import BACKWARD, WEIGHT_GRADIENT
+from paci.actions import ENDS_BACKWARD
 from paci.checks import positive
 from paci.clock import Step, play, whole_windows
 from paci.cost import Cost, Durations
@@ -107,7 +107,7 @@ class LocalPipeline:
             loss = perform(stage, kind, first + microbatch, batch_of, mail.take, mail.put)
             if loss is not None:
                 losses.append(loss)
-            if on_update and kind in (BACKWARD, WEIGHT_GRADIENT) and (microbatch + 1) % a == 0:
+            if on_update and kind in ENDS_BACKWARD and (microbatch + 1) % a == 0:
                 closed[version].append((end, rate))
                 if len(closed[version]) == N:
                     ends, rates = zip(*closed.pop(version), strict=True)

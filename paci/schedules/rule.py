@@ -92,9 +92,10 @@ class Schedule(ABC):
         self.placement: tuple[tuple[int, ...], ...] = tuple((i,) for i in range(stages))
 
     @property
-    def rank_of(self) -> dict[int, int]:
+    def rank_of(self) -> list[int]:
         """The rank of each stage: `placement`, the other way round."""
-        return {stage: rank for rank, stages in enumerate(self.placement) for stage in stages}
+        ranks = ((stage, rank) for rank, own in enumerate(self.placement) for stage in own)
+        return [rank for _, rank in sorted(ranks)]
 
     @abstractmethod
     def next(self, stages: tuple[StageView, ...]) -> Choice:

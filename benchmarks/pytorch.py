@@ -1,0 +1,83 @@
+"""PyTorch's own pipeline, `Schedule1F1B`, on the modules of `benchmarks.stages`."""
+
+import time
+from collections.abc import Callable
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.distributed.pipelining import PipelineStage, Schedule1F1B
+
+import paci
+from benchmarks.stages import (
+    BACKWARD,
+    FORWARD,
+    KB64,
+    KB512,
+    RANKS,
+    Empty,
+    M,
+    empty_loss,
+    peak_bytes,
+    real_stage,
+)  # fmt: skip
+from paci.cost import Durations
+from paci.emulated import Emulated, EmulatedDevice
+
+
+def empty_and_emulated() -> dict[str, float]:
+    """Seconds a micro-batch, at one of `RANKS` ranks."""
+    torch.set_num_threads(1)
+    return {
+        "flush": _seconds(_emulated(steps=3), KB64, warm_up=1, steps=2),
+        "empty": _seconds(Empty(), KB64, warm_up=16, steps=16),
+        "empty 512k": _seconds(Empty(), KB512, warm_up=16, steps=16),
+    }
+
+
+def real(m: int = 4, windows: int = 12) -> dict[str, float]:
+    """Seconds a micro-batch of two stages of the laptop model, and this rank's peak bytes."""
+    module, make_optimizer, loss_fn, tokens = real_stage()
+    optimizer = make_optimizer(module.parameters())
+    forward_and_backward = _step(module, m, loss_fn, tokens.repeat(m, 1))
+
+    def step() -> None:
+        forward_and_backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    return {"seconds": _timed(step, 2, windows) / m, "bytes": peak_bytes()}
+
+
+def _seconds(module: nn.Module, size: int, warm_up: int, steps: int) -> float:
+    return _timed(_step(module, M, empty_loss, torch.zeros(M, size)), warm_up, steps) / M
+
+
+def _emulated(steps: int) -> Emulated:
+    """A stage that takes its time, in so many steps, and for the one forward that infers shapes."""
+    module = Emulated(Empty(), dist.get_rank(), EmulatedDevice())
+    durations = Durations(paci.Cost(FORWARD, BACKWARD), RANKS, M * steps + 1)
+    module.begin(durations, torch.zeros(1, KB64))
+    return module
+
+
+def _step(module: nn.Module, m: int, loss_fn: Callable, batch: torch.Tensor) -> Callable:
+    """Forwards and backwards of `m` micro-batches of `batch`, which is its own target."""
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    stage = PipelineStage(module, rank, ranks, torch.device("cpu"))
+    schedule = Schedule1F1B(stage, m, loss_fn=loss_fn)
+    arguments = (batch,) if rank == 0 else ()
+    target = {"target": batch} if rank == ranks - 1 else {}
+    return lambda: schedule.step(*arguments, **target)
+
+
+def _timed(step: Callable, warm_up: int, steps: int) -> float:
+    """Seconds of one of `steps` steps, from all ranks' start to the end of the last."""
+    for _ in range(warm_up):
+        step()
+    dist.barrier()
+    start = time.monotonic()
+    for _ in range(steps):
+        step()
+    dist.barrier()
+    return (time.monotonic() - start) / steps

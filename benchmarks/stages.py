@@ -1,0 +1,47 @@
+"""What both sides of a comparison run: stages of as good as nothing, and two of a real model."""
+
+import resource
+from collections.abc import Callable
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+RANKS, M = 8, 32
+FORWARD, BACKWARD = 0.020, 0.040  # seconds of an emulated stage
+KB64, KB512 = 16 * 1024, 128 * 1024  # numbers of an activation
+VOCABULARY = 257
+
+
+class Empty(nn.Module):
+    """As good as nothing to compute."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(()))
+
+    def forward(self, x):
+        return x + self.weight
+
+
+def empty_loss(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    return nn.functional.mse_loss(output, target)
+
+
+def real_stage(microbatch: int = 16) -> tuple[nn.Module, Callable, Callable, torch.Tensor]:
+    """This rank's half of the laptop model, what makes its optimizer, its loss, and the tokens of
+    a micro-batch, which are its targets as well."""
+    from experiments import models  # seconds to import, which eight emulated ranks can do without
+    from experiments.config import compose
+    from experiments.optimizer import make_optimizer
+
+    torch.set_num_threads(1)
+    config = compose(["scale=laptop"])
+    module = models.build_stages(config.model, VOCABULARY, 2, seed=0)[dist.get_rank()]
+    tokens = torch.randint(VOCABULARY, (microbatch, config.model.context))
+    return module, make_optimizer(config), models.loss, tokens
+
+
+def peak_bytes() -> int:
+    """Most memory that this process has had."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
