@@ -104,18 +104,18 @@ def spawned_rank(config: dict) -> None:
 
 def train_rank(run: Run) -> None:
     """One rank of a distributed run. A signal ends the run in order, at every rank."""
-    training = TASKS[run.config.task](run)
+    task = TASKS[run.config.task](run)
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda signum, frame: training.pipeline.interrupt())
+        signal.signal(number, lambda signum, frame: task.pipeline.interrupt())
     try:
-        training.train()
-        training.pipeline.close()
+        task.train()
+        task.pipeline.close()
     except Exception as error:
         if not started_by() or isinstance(error, RankFailed):
             raise
         traceback.print_exc()  # where it is: the others learn what and at which rank
         at, why = getattr(error, "at", (None, None)), f"{type(error).__name__}: {error}"
-        raise RankFailed(training.pipeline.rank, *at, why) from error
+        raise RankFailed(task.pipeline.rank, *at, why) from error
 
 
 def outcome(error: BaseException) -> tuple[str, str]:

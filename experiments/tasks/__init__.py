@@ -1,4 +1,4 @@
-"""What a run does with its pipeline, in one process or as one rank of several."""
+"""What a run does with its pipeline: training, or throughput."""
 
 from experiments.tasks.throughput import Throughput
 from experiments.tasks.training import Diverged, Training

@@ -16,10 +16,10 @@ import time
 from itertools import count
 
 from experiments.config.derived import full_after, repeats_exactly, windows
-from experiments.pipelines import build_pipeline, clock_of
 from experiments.progress import Progress
 from experiments.run import Run
 from experiments.tasks.stage_lines import stage_lines
+from experiments.tasks.task import Task
 from paci.segment import Segment
 from paci.timeline import Timeline
 
@@ -27,24 +27,19 @@ LEAST = 3
 """Repetitions before their spread is believed."""
 
 
-class Throughput:
-    """`run`, in this process; where there are several, each is one rank and calls the same.
-
-    The rank that knows the times (`reports`) decides, for all, when it is enough.
-    """
+class Throughput(Task):
+    """The same segment again and again, to see how fast; the rank that knows the times decides,
+    for all, when it is enough."""
 
     def __init__(self, run: Run):
-        self.run, self.config, self.folder = run, run.config, run.folder
-        self.pipeline = build_pipeline(run)
-        self.clock = clock_of(run.config)
+        super().__init__(run)
         self.rates: list[float] = []  # tokens/s of each repetition
         self.started = time.monotonic()
 
     def train(self) -> None:
         """Warm up, then repeat until the relative standard error of tokens/s is small enough, or
         time is up; once, if all repetitions are alike. An interrupted run starts again."""
-        if self.pipeline.reports:
-            self.folder.rewind(-1)
+        self.rewind(-1)
         a, exact = self.config.method.accumulation, repeats_exactly(self.config)
         silent = not self.pipeline.reports
         with Progress(desc=self.folder.path.name, unit="repetition", disable=silent) as bar:
@@ -55,16 +50,17 @@ class Throughput:
                     self.started = time.monotonic()
                 segment = self.pipeline.train(batches)
                 if segment and repetition and not segment.interrupted:
-                    self.log(repetition, segment)
+                    self.log_repetition(repetition, segment)
                     bar.set_postfix_str(f"{self.rates[-1]:.4g} tokens/s", refresh=False)
                 bar.update()
                 state, why = next(filter(None, self.pipeline.gather(self.outcome())))
-                if self.pipeline.reports:
-                    self.report(state, why)
+                # How many updates there will be is known at the end.
+                over = state == "completed"
+                self.report(state, why, self.done if over else max(self.done, self.run.updates))
                 if state != "running":
                     return
 
-    def log(self, repetition: int, segment: Segment) -> None:
+    def log_repetition(self, repetition: int, segment: Segment) -> None:
         """Write down a repetition: its tokens and seconds, and the books of the stages."""
         updates, seconds = steady(segment.timeline, self.config.stages, full_after(self.config))
         tokens = self.run.tokens(updates)
@@ -76,9 +72,8 @@ class Throughput:
             "updates": updates,
             "clock": self.clock,
         }
-        self.folder.log("throughput.jsonl", [line])
-        lines = stage_lines(self.run, segment, self.done, self.clock)
-        self.folder.log("stages.jsonl", lines)
+        self.log("throughput.jsonl", [line])
+        self.log("stages.jsonl", stage_lines(self.run, segment, self.done, self.clock))
 
     def outcome(self) -> tuple[str, str | None] | None:
         """The state that the run is in now, and why; None where nothing is known of it."""
@@ -95,16 +90,6 @@ class Throughput:
             why = f"time was up after {len(self.rates)} repetition(s)"
             return "completed", why + (f", error {error:.1%}" if error < math.inf else "")
         return "running", None
-
-    def report(self, state: str, why: str | None) -> None:
-        """How many updates there will be is known at the end."""
-        total = self.done if state == "completed" else max(self.done, self.run.updates)
-        self.folder.report(state, self.done, total, why)
-
-    @property
-    def done(self) -> int:
-        """Updates."""
-        return self.pipeline.microbatch // self.config.method.accumulation
 
 
 def steady(timeline: Timeline, stages: int, full: int) -> tuple[int, float]:

@@ -11,11 +11,10 @@ from contextlib import contextmanager
 
 from experiments import models
 from experiments.cut import cut_for
-from experiments.pipelines import build_pipeline, clock_of
 from experiments.progress import Progress
-from experiments.run import Run
 from experiments.runfolder import replace
 from experiments.tasks.stage_lines import stage_lines
+from experiments.tasks.task import Task
 from paci import write_orders
 from paci.segment import Segment, Update
 
@@ -24,21 +23,8 @@ class Diverged(Exception):
     """The training loss is no longer a number."""
 
 
-class Training:
-    """`run`, in this process; where there are several, each is one rank and calls the same.
-
-    The rank that knows the losses (`reports`) writes what the run folder says of the run.
-    """
-
-    def __init__(self, run: Run):
-        self.run, self.config, self.folder = run, run.config, run.folder
-        self.pipeline = build_pipeline(run)
-        self.clock = clock_of(run.config)
-
-    @property
-    def done(self) -> int:
-        """Updates."""
-        return self.pipeline.microbatch // self.config.method.accumulation
+class Training(Task):
+    """So many tokens, to see how well the model learns."""
 
     def train(self) -> None:
         """To the end of the run, from its newest checkpoint; or, if interrupted, to the end of
@@ -49,17 +35,19 @@ class Training:
         self.rewind(self.done)
         with self.progress() as on_update:
             for end in self.run.segment_ends:
-                if end > self.done:
-                    count = (end - self.done) * self.config.method.accumulation
-                    first, seconds = self.pipeline.microbatch, self.pipeline.seconds
-                    segment = self.pipeline.train(self.run.batches(first, count), on_update)
-                    if self.done == end or self.may_drain_anywhere:
-                        self.log_segment(segment, first, seconds)
-                        if self.done == end:
-                            self.evaluate()
-                        self.pipeline.save(self.folder.checkpoints)
-                    if self.pipeline.interrupted and self.done < self.run.updates:
-                        return self.report("preempted", self.folder.interrupted())
+                if end <= self.done:
+                    continue
+                count = (end - self.done) * self.config.method.accumulation
+                first, seconds = self.pipeline.microbatch, self.pipeline.seconds
+                segment = self.pipeline.train(self.run.batches(first, count), on_update)
+                whole = self.done == end
+                if whole or self.may_drain_anywhere:
+                    self.log_segment(segment, first, seconds)
+                    if whole:
+                        self.evaluate()
+                    self.pipeline.save(self.folder.checkpoints)
+                if self.pipeline.interrupted and self.done < self.run.updates:
+                    return self.report("preempted", self.folder.interrupted())
         self.save_model()
         self.report("completed")
 
@@ -149,15 +137,3 @@ class Training:
         if self.pipeline.reports:
             cut = cut_for(self.config, vocabulary)
             models.save_index(self.config.model, vocabulary, cut, self.folder.model)
-
-    def log(self, file: str, lines: list[dict]) -> None:
-        if self.pipeline.reports:
-            self.folder.log(file, lines)
-
-    def rewind(self, update: int) -> None:
-        if self.pipeline.reports:
-            self.folder.rewind(update)
-
-    def report(self, state: str, why: str | None = None) -> None:
-        if self.pipeline.reports:
-            self.folder.report(state, self.done, self.run.updates, why)
