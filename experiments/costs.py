@@ -138,13 +138,16 @@ def _time(
         action(*arguments)
         seconds.setdefault(name, []).append(now(stage.device) - start)
 
+    def send_nowhere(gradient: torch.Tensor) -> None:
+        """No message is in a cost."""
+
     def step(microbatch: int) -> None:
         timed("forward", stage.forward, microbatch + ahead, input, target)
         if split:
-            timed("input", stage.backward_input, microbatch, gradient)
+            timed("input", stage.backward_input, microbatch, gradient, send_nowhere)
             timed("weight", stage.backward_weight, microbatch)
         else:
-            timed("backward", stage.backward, microbatch, gradient)
+            timed("backward", stage.backward, microbatch, gradient, send_nowhere)
         if (microbatch + 1) % WINDOW == 0:
             timed("update", stage.update)
 
