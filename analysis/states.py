@@ -19,8 +19,8 @@ def is_result(runs: pd.DataFrame) -> pd.Series:
 def judge(status: dict, updates: pd.DataFrame) -> tuple[str, str | None]:
     """A run's state, and why it is not "completed" if it is not.
 
-    A failed run whose last loss is not finite is "diverged". A completed run may lack its last
-    update, whose line a crash can truncate, but no more.
+    A failed run whose last loss is not finite is "diverged": so older versions wrote of it. A
+    completed run may lack its last update, whose line a crash can truncate, but no more.
     """
     state = str(status["state"])
     why = str(status.get("why") or "").partition("\n")[0].rstrip(".")

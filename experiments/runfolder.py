@@ -7,7 +7,7 @@
     metrics.jsonl      a line per update and per evaluation
     throughput.jsonl   instead of metrics.jsonl, of task=throughput: a line per repetition
     stages.jsonl       a line per stage and segment: drift, memory, busy time
-    status.json        running, completed, failed, out-of-memory or preempted, and why
+    status.json        running, completed, diverged, failed, out-of-memory or preempted, and why
     checkpoints/       to go on from
     orders/            what each rank did, a file a segment: what `experiments.replay` replays
     timeline.parquet/  and when, a file a segment; with timeline=true
@@ -44,7 +44,7 @@ ELSEWHERE = (
     *("count", "size", "devices"),
 )
 """Keys that say where and beside what a run happens and what it keeps, not what it computes."""
-RESULTS = ("completed", "failed", "out-of-memory")
+RESULTS = ("completed", "diverged", "failed", "out-of-memory")
 """States that are not gone on from; the others are."""
 _NOT_SET = "not set"
 

@@ -193,9 +193,7 @@ def outcome(job: Job) -> dict:
 def has_result(folder: RunFolder) -> bool:
     """Whether the run ended in something the paper's questions count: also out of memory, also a
     loss that diverged."""
-    status = folder.status()
-    diverged = (status.get("why") or "").startswith("diverged")
-    return status.get("state") in ("completed", "out-of-memory") or diverged
+    return folder.status().get("state") in ("completed", "diverged", "out-of-memory")
 
 
 if __name__ == "__main__":

@@ -16,7 +16,6 @@ if __name__ == "__main__":
 
 import signal
 import time
-import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from threading import RLock
@@ -35,8 +34,12 @@ from experiments.run import Run
 from experiments.runfolder import InUse
 from experiments.summary import end
 from experiments.tasks import TASKS, Diverged
-from paci.failure import RankFailed
+from paci.failure import RankFailed, as_told
 from paci.launch import end_process, spawn
+
+INTERRUPTED = (KeyboardInterrupt.__name__, signal.SIGTERM.name, signal.SIGINT.name)
+EXHAUSTED = (torch.OutOfMemoryError.__name__, MemoryError.__name__)
+"""Kinds of failures that are a state of their own."""
 
 
 def main() -> None:
@@ -91,7 +94,7 @@ def train(run: Run) -> dict:
             if state == "preempted":
                 why = folder.interrupted()
             folder.report(state, folder.status().get("update", 0), run.updates, why)
-            if state == "failed" and not isinstance(error, (Diverged, RankFailed)):
+            if state == "failed" and not isinstance(error, RankFailed):
                 raise  # the others have said all there is to say
     return folder.status()
 
@@ -111,29 +114,22 @@ def train_rank(run: Run) -> None:
         task.train()
         task.pipeline.close()
     except Exception as error:
-        if not started_by() or isinstance(error, RankFailed):
-            raise
-        traceback.print_exc()  # where it is: the others learn what and at which rank
-        at, why = getattr(error, "at", (None, None)), f"{type(error).__name__}: {error}"
-        raise RankFailed(task.pipeline.rank, *at, why) from error
+        if not started_by():
+            raise  # to `spawn`, which asks all ranks
+        # Every rank writes how the run ended, and all of them the same.
+        raise as_told(task.pipeline.rank, error) from None
 
 
 def outcome(error: BaseException) -> tuple[str, str]:
     """The state that an error leaves a run in, and why, in one line."""
-    why = str(error)
-    if isinstance(error, RankFailed):
-        kind, _, message = error.why.partition(": ")
-    else:
-        kind, message = type(error).__name__, why
-        why = f"{kind}: {why}"
-    why = why.splitlines()[0]
-    if kind in (KeyboardInterrupt.__name__, "killed by SIGTERM", "killed by SIGINT"):
+    failure = RankFailed.of(None, error)
+    if failure.kind in INTERRUPTED:
         return "preempted", "interrupted"
-    if kind in (torch.OutOfMemoryError.__name__, MemoryError.__name__):
-        return "out-of-memory", why
-    if kind == Diverged.__name__:
-        return "failed", message
-    return "failed", why
+    if failure.kind == Diverged.__name__:
+        return "diverged", failure.message
+    of_several = failure is error  # of which it names one
+    why = str(failure) if of_several else failure.why
+    return "out-of-memory" if failure.kind in EXHAUSTED else "failed", why.splitlines()[0]
 
 
 @contextmanager

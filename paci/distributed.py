@@ -19,7 +19,7 @@ from paci.clock import whole_windows
 from paci.cost import Cost, Durations
 from paci.emulated import Emulated, EmulatedDevice, EmulatedStage, emulated_loss
 from paci.engine import Engine
-from paci.failure import RankFailed, first_failure, post_failure
+from paci.failure import LOST, RankFailed, first_failure, post_failure
 from paci.handshake import Refused, agree_settings, agree_shapes, clock_offset
 from paci.links import Links, Specs, drain
 from paci.schedules import Schedule, build
@@ -248,7 +248,8 @@ class DistributedPipeline:
     def _on_notice(self, notice: dict | None) -> None:
         """What the board says, read while training."""
         if notice is None:
-            raise RankFailed(None, None, None, "the process that holds torch's store is gone")
+            why = "the process that holds torch's store is gone"
+            raise RankFailed(None, None, None, LOST, why)
         if "failed" in notice:
             raise RankFailed(*notice["failed"])
         engine = self._engine
@@ -261,7 +262,8 @@ class DistributedPipeline:
 
     @contextmanager
     def _failures(self) -> Iterator[None]:
-        """If this rank fails inside, all others are told; if another does, it is named here."""
+        """Whichever rank fails inside, all are told and raise the same; to be interrupted or to
+        exit is left to end this process in its own way."""
         try:
             yield
         except (RankFailed, Refused):
@@ -269,6 +271,9 @@ class DistributedPipeline:
         except LinkLost as lost:
             raise first_failure(self._board, self._inbox, lost, self.microbatch) from lost
         except BaseException as error:
-            error.at = self._engine.now if self._engine else (None, None)
-            post_failure(self._board, self.rank, *error.at, f"{type(error).__name__}: {error}")
-            raise
+            at = self._engine.now if self._engine else (None, None)
+            failure = RankFailed.of(self.rank, error, at)
+            post_failure(self._board, failure)
+            if not isinstance(error, Exception):
+                raise
+            raise failure from error

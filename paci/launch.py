@@ -6,7 +6,6 @@ import signal
 import sys
 import threading
 import time
-import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
@@ -16,7 +15,7 @@ from typing import NoReturn
 import torch
 import torch.distributed as dist
 
-from paci.failure import RankFailed
+from paci.failure import EXIT, LOST, RankFailed, as_told
 
 GRACE = 10.0  # seconds that ranks have to end by themselves once one has failed
 
@@ -75,14 +74,8 @@ def _run(rank, ranks, port, backend, function, arguments, pipe) -> None:
         dist.init_process_group(backend, store=store, rank=rank, world_size=ranks)
         report = pickle.dumps((True, function(*arguments)))
         status = 0
-    except RankFailed as failure:
-        report = pickle.dumps(
-            (False, (failure.rank, failure.stage, failure.microbatch, failure.why))
-        )
     except BaseException as error:
-        traceback.print_exc()
-        place = getattr(error, "at", (None, None))
-        report = pickle.dumps((False, (rank, *place, f"{type(error).__name__}: {error}")))
+        report = pickle.dumps((False, as_told(rank, error)))
     with suppress(OSError):
         pipe.send_bytes(report)
     end_process(status)
@@ -98,7 +91,7 @@ def end_process(status: int) -> NoReturn:
 
 def _watch(processes: Sequence, pipes: Sequence) -> list[tuple]:
     """(what it reported, or None; its exit status) of every process, once all have ended. A
-    report is (True, a result) or (False, the arguments of a `RankFailed`)."""
+    report is (True, a result) or (False, a `RankFailed`)."""
     reports = [None] * len(processes)
     open_pipes = dict(zip(pipes, range(len(pipes)), strict=True))
     until = float("inf")
@@ -118,22 +111,27 @@ def _watch(processes: Sequence, pipes: Sequence) -> list[tuple]:
 
 def _failure(rank: int, report, status: int | None) -> RankFailed | None:
     if report is not None:
-        succeeded, how = report
-        return None if succeeded else RankFailed(*how)
+        succeeded, made = report
+        return None if succeeded else made
     if status is None:
-        return RankFailed(rank, None, None, "did not end by itself after another rank had failed")
-    how = f"killed by {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
-    return RankFailed(rank, None, None, how)
+        kind, message = LOST, "did not end by itself after another rank had failed"
+    elif status < 0:
+        kind = signal.Signals(-status).name
+        message = f"killed by {kind}"
+    else:
+        kind, message = EXIT, f"exit status {status}"
+    return RankFailed(rank, None, None, kind, message)
 
 
 def _first(failures: list[RankFailed]) -> RankFailed:
     """The cause of the others. A process that was killed could not say where it was; those who
     waited for it can."""
-    died = [f for f in failures if f.why.startswith(("killed", "exit"))]
+    died = [failure for failure in failures if failure.died]
     for death in died or failures:
         for witness in failures:
             if witness.rank == death.rank and witness.stage is not None:
-                return RankFailed(death.rank, witness.stage, witness.microbatch, death.why)
+                at = witness.stage, witness.microbatch
+                return RankFailed(death.rank, *at, death.kind, death.message)
     return (died or failures)[0]
 
 

@@ -85,7 +85,7 @@ class Training(Task):
             newest = update.number
             self.log("metrics.jsonl", [self.update_line(update)])
             if not math.isfinite(update.loss):
-                raise Diverged(f"diverged: the loss of update {newest} is {update.loss}")
+                raise Diverged(f"the loss of update {newest} is {update.loss}")
             if time.monotonic() - reported > 1:
                 self.folder.report("running", newest, self.run.updates)
                 reported = time.monotonic()

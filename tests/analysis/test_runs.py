@@ -224,9 +224,10 @@ def test_a_line_that_is_no_object_is_unreadable(tmp_path):
     assert read_jsonl(path) == ([{"a": 1}, {"a": 2}], [2])
 
 
-def test_a_diverged_run_is_a_result(write_run):
+@pytest.mark.parametrize("state", ["diverged", "failed"])  # what older versions wrote
+def test_a_diverged_run_is_a_result(write_run, state):
     write_run("s0", seed=0, tokens=4096, losses=[4, 3, 2, 1])
-    write_run("s1", seed=1, tokens=4096, losses=[4, float("nan")], state="failed", why="NaN")
+    write_run("s1", seed=1, tokens=4096, losses=[4, float("nan")], state=state, why="NaN")
     frames = read_runs(write_run.root)
     assert frames.notes == ["s1: diverged, 2 of 2 updates in metrics.jsonl, NaN."]
     (cell,) = cells(frames, "q1")
@@ -236,7 +237,7 @@ def test_a_diverged_run_is_a_result(write_run):
 
 
 def test_only_diverged_runs(write_run):
-    write_run(losses=[4, float("nan")], state="failed")
+    write_run(losses=[4, float("nan")], state="diverged")
     (cell,) = cells(read_runs(write_run.root), "q1")
     assert cell.losses[0].isna().tolist() == [False, True]
 

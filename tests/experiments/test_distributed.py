@@ -298,6 +298,12 @@ def test_elsewhere_an_interruption_loses_nothing(terminated, local, name):
         assert_same_results(folder, local(*TWELVE, *TERMINATED[name][0][:-1]))
 
 
+def test_divergence_is_a_result(base, tmp_path):
+    folder = train([*base, *DISTRIBUTED, "optimizer.lr=1e30", f"runs={tmp_path}"])
+    why = "the loss of update 2 is nan"
+    assert folder.status() == {"state": "diverged", "why": why, "update": 2, "updates": 10}
+
+
 def test_terminated_then_killed_at_one_rank_and_it_goes_on(base, local, tmp_path):
     settings = [*base, *DISTRIBUTED, STATIC, f"runs={tmp_path}", *LONG]
     folder = tmp_path / NAME

@@ -33,8 +33,8 @@ def test_from_plan_to_result(folder):
     assert (row(folder).state, row(folder).why) == ("died", "its process is gone")
     folder.report("preempted", 3, 10, "interrupted")
     assert (row(folder).state, row(folder).why) == ("preempted", "interrupted")
-    folder.report("failed", 3, 10, "diverged: the loss of update 3 is nan")
-    assert row(folder)[-2] == "diverged: the loss of update 3 is nan"
+    folder.report("diverged", 3, 10, "the loss of update 3 is nan")
+    assert (row(folder).state, row(folder).why) == ("diverged", "the loss of update 3 is nan")
     folder.report("completed", 10, 10)
     assert row(folder)[1:3] == ("completed", "10/10")
 

@@ -17,6 +17,7 @@ from experiments.pipelines import build_pipeline
 from experiments.run import Run
 from experiments.runfolder import RunFolder
 from paci import theory
+from paci.failure import RankFailed
 from tests.experiments.smoke import (
     assert_same_run,
     call,
@@ -178,11 +179,10 @@ def test_killed_and_terminated_is_as_if_nothing_had_been(settings, tmp_path, mon
 
 def test_divergence_is_a_result(settings, capsys):
     assert call(command, [*settings, "optimizer.lr=1e30"]) == 1
-    assert "failed: diverged: the loss of update 2 is nan" in capsys.readouterr().out
     folder = Run(compose([*settings, "optimizer.lr=1e30"])).folder
-    assert folder.status()["state"] == "failed"
-    assert folder.status()["why"].startswith("diverged")
-    assert folder.status()["update"] == 2
+    assert capsys.readouterr().out == f"{folder.path}: diverged: the loss of update 2 is nan\n"
+    why = "the loss of update 2 is nan"
+    assert folder.status() == {"state": "diverged", "why": why, "update": 2, "updates": 10}
     assert not folder.model.exists()
 
 
@@ -204,6 +204,31 @@ def test_what_is_our_fault_is_raised_and_recorded(settings, monkeypatch):
     assert (status["state"], status["why"]) == ("failed", "IndexError: pop from empty list")
     monkeypatch.undo()
     assert train(settings).status()["state"] == "completed"  # a new try goes on
+
+
+@pytest.mark.parametrize(
+    ("error", "state", "why"),
+    [
+        (KeyboardInterrupt(), "preempted", "interrupted"),
+        (RankFailed(1, None, None, "SIGTERM", "killed by SIGTERM"), "preempted", "interrupted"),
+        (MemoryError("all\nof it"), "out-of-memory", "MemoryError: all"),
+        (
+            RankFailed(1, 1, 7, "OutOfMemoryError", "CUDA\n2 GiB"),
+            "out-of-memory",
+            "rank 1 (stage 1, micro-batch 7): OutOfMemoryError: CUDA",
+        ),
+        (RankFailed(1, 1, 7, "Diverged", "the loss is nan"), "diverged", "the loss is nan"),
+        (
+            RankFailed(1, None, None, "SIGKILL", "killed by SIGKILL"),
+            "failed",
+            "rank 1: killed by SIGKILL",
+        ),
+        # What it is is not told by how it is worded.
+        (OSError("SIGTERM: diverged"), "failed", "OSError: SIGTERM: diverged"),
+    ],
+)
+def test_what_becomes_of_a_run(error, state, why):
+    assert command.outcome(error) == (state, why)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")

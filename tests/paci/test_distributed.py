@@ -248,12 +248,15 @@ def test_an_interruption_ends_after_the_same_window_everywhere(ranks, interrupti
 
 
 @pytest.mark.parametrize(
-    ("how", "after", "why"),
-    [("killed", 0.3, "killed by SIGKILL"), ("raises", 57, "ArithmeticError: boom")],
+    ("how", "after", "kind", "why"),
+    [
+        ("killed", 0.3, "SIGKILL", "killed by SIGKILL"),
+        ("raises", 57, "ArithmeticError", "ArithmeticError: boom"),
+    ],
 )
-def test_when_a_rank_dies_all_end_and_the_cause_is_named(how, after, why, tmp_path):
+def test_when_a_rank_dies_all_end_and_the_cause_is_named(how, after, kind, why, tmp_path):
     with pytest.raises(RankFailed, match=why) as caught:
         spawn(fleet.dies, 3, 1, how, after, tmp_path / "when")
     assert fleet.seconds_since(tmp_path / "when") < 15
-    assert (caught.value.rank, caught.value.stage) == (1, 1)
+    assert (caught.value.rank, caught.value.stage, caught.value.kind) == (1, 1, kind)
     assert caught.value.microbatch == 57 if how == "raises" else caught.value.microbatch >= 0
