@@ -1,6 +1,6 @@
 """Run folders in; data frames, statistics and verdicts out."""
 
-from analysis.cells import CannotAnswer, Cell, by_setting, cells
+from analysis.cells import CannotAnswer, Cell, Setting, by_setting, cells
 from analysis.frames import Frames
 from analysis.runs import NoRuns, read_runs
 from analysis.variants import Variant
@@ -10,6 +10,7 @@ __all__ = [
     "Cell",
     "Frames",
     "NoRuns",
+    "Setting",
     "Variant",
     "by_setting",
     "cells",

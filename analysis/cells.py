@@ -4,6 +4,7 @@ import json
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from itertools import groupby
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -13,6 +14,14 @@ from analysis.variants import Variant
 
 class CannotAnswer(Exception):
     """The runs at hand do not answer the question; the message says why."""
+
+
+class Setting(NamedTuple):
+    """What two variants must share to be compared. Its fields are the first columns of a table."""
+
+    scale: str
+    clock: str
+    batch: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,14 +36,8 @@ class Cell:
     frames: Frames
 
     @property
-    def setting(self) -> tuple[str, str, int]:
-        """Scale, clock and batch: what two variants must share to be compared."""
-        return self.scale, self.clock, self.batch
-
-    @property
-    def place(self) -> dict[str, str | int]:
-        """The setting as the first columns of a table."""
-        return {"scale": self.scale, "clock": self.clock, "batch": self.batch}
+    def setting(self) -> Setting:
+        return Setting(self.scale, self.clock, self.batch)
 
     @property
     def seeds(self) -> int:
@@ -142,8 +145,8 @@ def cells(frames: Frames, experiment: str) -> list[Cell]:
     return sorted(made, key=lambda cell: (*cell.setting, cell.variant.order))
 
 
-def by_setting(made: list[Cell]) -> dict[tuple[str, str, int], list[Cell]]:
-    """Cells that may be compared with each other, under their (scale, clock, batch)."""
+def by_setting(made: list[Cell]) -> dict[Setting, list[Cell]]:
+    """Cells that may be compared with each other."""
     return {key: list(group) for key, group in groupby(made, lambda cell: cell.setting)}
 
 

@@ -83,15 +83,15 @@ def timed(made: list[Cell]) -> tuple[list[Cell], str]:
         said.append(f"without a validation perplexity in every seed: {', '.join(unable)}")
     if not able:
         raise CannotAnswer("; ".join(said))
-    for scale, clock in {cell.setting[:2] for cell in able}:
-        _refuse_two_measurements([it for it in able if it.setting[:2] == (scale, clock)])
+    _refuse_two_measurements(able)
     return able, "; ".join(said)
 
 
-def _refuse_two_measurements(group: list[Cell]) -> None:
-    tables: dict[tuple[float, str], tuple[str, str]] = {}
-    for cell in group:
-        timed_for = cell.batch / cell.variant.accumulation, cell.recipe
+def _refuse_two_measurements(made: list[Cell]) -> None:
+    tables: dict[tuple, tuple[str, str]] = {}
+    for cell in made:
+        microbatch = cell.batch / cell.variant.accumulation
+        timed_for = cell.scale, cell.clock, microbatch, cell.recipe
         for name, costs in cell.costs.items():
             other, known = tables.setdefault(timed_for, (name, costs))
             if costs != known:

@@ -123,7 +123,8 @@ def compared(published: pd.DataFrame, times: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for setting in settings(times):
         for schedule in SCHEDULES:
-            line = theirs.loc[(*setting[:3], schedule)]
+            key = (setting.model, setting.ranks, setting.microbatches, schedule)
+            line = theirs.loc[key]
             rows.append(
                 {
                     "model": setting.model,

@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from analysis import CannotAnswer, Frames, by_setting, cells
+from analysis import CannotAnswer, Frames, Setting, by_setting, cells
 from analysis.control import PARTS, Split, flush_of, splits
 from paper_figures import style
 from paper_figures.command import main
@@ -23,7 +23,7 @@ def table(frames: Frames) -> pd.DataFrame:
     rows = []
     for found in _settings(frames).values():
         for it in found:
-            row = it.live.place | {
+            row = it.live.setting._asdict() | {
                 "variant": it.live.variant.label,
                 "seeds": len(it.by_seed),
                 "unit": f"nats per {it.live.token}",
@@ -74,7 +74,7 @@ def draw(frames: Frames) -> Figure:
     return fig
 
 
-def _settings(frames: Frames) -> dict[tuple[str, str, int], list[Split]]:
+def _settings(frames: Frames) -> dict[Setting, list[Split]]:
     found = {
         setting: list(splits(group, flush_of(group)))
         for setting, group in by_setting(cells(frames, EXPERIMENT)).items()

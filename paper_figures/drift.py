@@ -102,7 +102,7 @@ def _by_variant(frames: Frames) -> list[tuple[tuple[str, str], list[Cell]]]:
     groups: dict[tuple, list[Cell]] = {}
     for cell in cells(frames, EXPERIMENT):
         if cell.stages["drift"].map(bool).any():
-            groups.setdefault((*cell.setting[:2], cell.variant), []).append(cell)
+            groups.setdefault((cell.scale, cell.clock, cell.variant), []).append(cell)
     if not groups:
         raise CannotAnswer("no completed run of q1 logged its drift")
     ordered = sorted(groups, key=lambda key: (*key[:2], key[2].order))

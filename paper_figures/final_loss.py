@@ -25,7 +25,7 @@ def table(frames: Frames) -> pd.DataFrame:
         perplexity, perplexity_std = mean_and_std(_last_perplexity(cell))
         theirs = published_batch(cell.batch, made, cell.scale, reference)
         rows.append(
-            cell.place
+            cell.setting._asdict()
             | {
                 "variant": cell.variant.label,
                 "seeds": cell.seeds,

@@ -118,7 +118,7 @@ def _ranks(ax: Axes, held: pd.DataFrame) -> None:
     ax.set_xticks(range(int(held["ranks"].max())))
     ax.set_xlabel("rank")
     ax.set_ylabel(f"peak memory ({name})")
-    ax.set_title(style.throughput_title(held[SETTING].iloc[0]))
+    ax.set_title(style.throughput_title(held.iloc[0]))
     ax.grid(axis="x", visible=False)
 
 

@@ -32,7 +32,7 @@ def draw(frames: Frames) -> Figure:
         style.perplexity_axis(ax)
         ax.set_xlim(left=0)
         ax.set_title(style.setting_title(setting, [cell.seeds for cell in group]))
-        ax.set_xlabel(style.time_label(setting[1], name))
+        ax.set_xlabel(style.time_label(setting.clock, name))
     style.legend(fig, [cell.variant for cell in made])
     style.footnote(
         fig,

@@ -30,9 +30,9 @@ def table(frames: Frames, thresholds: Sequence[float] | None = None) -> pd.DataF
     reference = published(EXPERIMENT)
     made = timed(cells(frames, EXPERIMENT))[0]
     rows = []
-    for (scale, _, batch), group in by_setting(made).items():
-        stands_for = published_batch(batch, made, scale, reference)
-        place = group[0].place | {"paper's batch": stands_for}
+    for setting, group in by_setting(made).items():
+        stands_for = published_batch(setting.batch, made, setting.scale, reference)
+        place = setting._asdict() | {"paper's batch": stands_for}
         for step in _steps(speed_ups(group, thresholds)):
             rows.append(place | _row(step))
     if not rows:
@@ -64,7 +64,7 @@ def draw(frames: Frames, thresholds: Sequence[float] | None = None) -> Figure:
         _draw_ours(ax, steps)
         seeds = [len(it.by_seed) for step in steps for it in step.values()]
         ax.set_title(style.setting_title(setting, seeds))
-        ax.set_ylabel(f"speed-up\n{style.clock_name(setting[1])}")
+        ax.set_ylabel(f"speed-up\n{style.clock_name(setting.clock)}")
     top = 0.1 + max(ax.get_ylim()[1] for ax in axes)
     low = min(0.95, *(ax.get_ylim()[0] for ax in axes))
     for ax in axes:

@@ -9,12 +9,13 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
-from analysis import Cell, Variant
+from analysis import Cell, Setting, Variant
 
 COLUMN = 3.3
 """Width of a column of the paper, inches; a figure is one or two columns wide."""
@@ -101,18 +102,20 @@ def panels(count: int, height: float = 2.5) -> tuple[Figure, list[Axes]]:
     return fig, axes[:count]
 
 
-def setting_title(setting: tuple[str, str, int], seeds: list[int]) -> str:
+def setting_title(setting: Setting, seeds: list[int]) -> str:
     """A panel's title: "batch 16, laptop scale, 2–3 seeds"."""
-    scale, _, batch = setting
     low, high = min(seeds), max(seeds)
     many = f"{low}" if low == high else f"{low}–{high}"
-    return f"batch {batch}, {scale} scale, {many} seed{'s' if high > 1 else ''}"
+    return f"batch {setting.batch}, {setting.scale} scale, {many} seed{'s' if high > 1 else ''}"
 
 
-def throughput_title(setting: tuple[str, str, str, int, int]) -> str:
-    """A panel's title, in two lines: "real, laptop scale", "2 ranks, micro-batch of 4"."""
-    scale, source, _, ranks, microbatch = setting
-    return f"{source}, {scale} scale\n{ranks} ranks, micro-batch of {microbatch}"
+def throughput_title(row: pd.Series) -> str:
+    """The title of a panel that has a row of `analysis.throughput`, in two lines: "real, laptop
+    scale", "2 ranks, micro-batch of 4"."""
+    return (
+        f"{row['source']}, {row['scale']} scale\n"
+        f"{row['ranks']} ranks, micro-batch of {row['microbatch']}"
+    )
 
 
 def legend(fig: Figure, variants: list[Variant]) -> None:

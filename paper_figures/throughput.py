@@ -11,6 +11,7 @@ from matplotlib.ticker import FixedLocator, NullLocator
 
 from analysis import CannotAnswer, Frames
 from analysis.made import counted
+from analysis.thresholds import GIVEN_COSTS
 from analysis.throughput import EXPERIMENTS, SETTING, is_paci, throughput
 from paci.theory import bubble_efficiency
 from paper_figures import style
@@ -44,7 +45,7 @@ def table(frames: Frames) -> pd.DataFrame:
 
 
 def note(made: pd.DataFrame) -> str:
-    given = bool((made["clock"] == "simulated").any())
+    given = bool((made["clock"] == GIVEN_COSTS).any())
     return (
         "Micro-batches in sequences. ±: half of the 95% interval of the mean over repetitions "
         "(Student's t), in % of it. Simulated, emulated and real times are of different things and "
@@ -59,10 +60,10 @@ def draw(frames: Frames) -> Figure:
     made = made[[it.is_flush or is_paci(it) for it in made["variant"]]]
     if made.empty:
         raise CannotAnswer("no completed throughput run of paci or 1f1b-flush")
-    settings = list(made.groupby(SETTING))
-    fig, axes = style.panels(len(settings), height=2.4)
-    for ax, (setting, group) in zip(axes, settings, strict=True):
-        _panel(ax, setting, group)
+    groups = [group for _, group in made.groupby(SETTING)]
+    fig, axes = style.panels(len(groups), height=2.4)
+    for ax, group in zip(axes, groups, strict=True):
+        _panel(ax, group)
     handles = [
         Line2D([], [], color=c, marker=m, linestyle="", label=n) for n, (c, m) in MARKS.items()
     ]
@@ -82,8 +83,8 @@ def draw(frames: Frames) -> Figure:
     return fig
 
 
-def _panel(ax: Axes, setting: tuple, group: pd.DataFrame) -> None:
-    clock, ranks = setting[2:4]
+def _panel(ax: Axes, group: pd.DataFrame) -> None:
+    clock, ranks = group[["clock", "ranks"]].iloc[0]
     for name, is_it in (("flush", True), ("PACI", False)):
         mine = group[[it.is_flush == is_it for it in group["variant"]]]
         colour, marker = MARKS[name]
@@ -105,9 +106,9 @@ def _panel(ax: Axes, setting: tuple, group: pd.DataFrame) -> None:
     ax.xaxis.set_major_formatter("{x:.0f}")
     # An interval may be wider than all else there is to see: it then leaves the panel.
     ax.set_ylim(0, min(ax.get_ylim()[1], 1.6 * group["rate"].max() / ranks))
-    ax.set_title(style.throughput_title(setting))
+    ax.set_title(style.throughput_title(group.iloc[0]))
     ax.set_xlabel("micro-batches of an update")
-    unit = "unit of cost" if clock == "simulated" else "s"
+    unit = "unit of cost" if clock == GIVEN_COSTS else "s"
     ax.set_ylabel(f"tokens/{unit}/device\n{style.clock_name(clock)}")
 
 

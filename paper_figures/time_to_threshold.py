@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis import CannotAnswer, Cell, Frames, by_setting, cells
+from analysis import CannotAnswer, Cell, Frames, Setting, by_setting, cells
 from analysis.statistics import mean_and_std
 from analysis.thresholds import derived_thresholds, timed, times_to
 from paper_figures import style
@@ -35,7 +35,7 @@ def table(frames: Frames, thresholds: Sequence[float] | None = None) -> pd.DataF
             measured = reached == len(seconds)
             mean, std = mean_and_std(seconds / unit) if measured else (_missing(seconds), None)
             rows.append(
-                cell.place
+                cell.setting._asdict()
                 | {
                     "variant": cell.variant.label,
                     "perplexity": f"≤{step:g}",
@@ -70,7 +70,7 @@ def draw(frames: Frames, thresholds: Sequence[float] | None = None) -> Figure:
         ax.grid(axis="x", visible=False)
         ax.set_ylim(bottom=0)
         ax.set_xlabel("validation perplexity")
-        ax.set_ylabel(style.time_label(setting[1], name), fontsize=7)
+        ax.set_ylabel(style.time_label(setting.clock, name), fontsize=7)
         ax.set_title(style.setting_title(setting, [cell.seeds for cell in group]))
     made = [cell for _, group, _ in settings for cell in group]
     style.legend(fig, [cell.variant for cell in made])
@@ -86,7 +86,7 @@ def draw(frames: Frames, thresholds: Sequence[float] | None = None) -> Figure:
 
 def _settings(
     frames: Frames, thresholds: Sequence[float] | None
-) -> tuple[list[tuple[tuple, list[Cell], Sequence[float]]], str]:
+) -> tuple[list[tuple[Setting, list[Cell], Sequence[float]]], str]:
     made, left_out = timed(cells(frames, EXPERIMENT))
     found = []
     for setting, group in by_setting(made).items():

@@ -24,8 +24,8 @@ def q1_claims(made: list[Cell], published: pd.DataFrame) -> pd.DataFrame:
         paper_batch = published_batch(batch, made, scale, published)
         place = {"batch": str(batch), "scale": scale, "clock": clock}
         rows += [found | place for found in _loss_claims(group, scale, paper_batch, published)]
-    for scale, clock in sorted({cell.setting[:2] for cell in made}):
-        group = [cell for cell in made if cell.setting[:2] == (scale, clock)]
+    for scale, clock in sorted({(cell.scale, cell.clock) for cell in made}):
+        group = [cell for cell in made if (cell.scale, cell.clock) == (scale, clock)]
         place = {"batch": "all", "scale": scale, "clock": clock}
         rows += [found | place for found in _runtime_claims(group)]
     return pd.DataFrame(rows, columns=COLUMNS)

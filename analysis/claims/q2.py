@@ -75,8 +75,7 @@ def _papers(batch: int | None, published: pd.DataFrame) -> dict[str, str]:
 
 def _refused(group: list[Cell]) -> Verdict | None:
     """Why a setting can say nothing about time, if it cannot."""
-    scale, clock, _ = group[0].setting
-    if clock == GIVEN_COSTS:
+    if group[0].clock == GIVEN_COSTS:
         return Verdict("–", UNTESTABLE, "its clock counts given costs, not measured times")
     try:
         able, _ = timed(group)
@@ -86,7 +85,7 @@ def _refused(group: list[Cell]) -> Verdict | None:
         return Verdict("–", UNTESTED, "no completed paci run with Δmax 1 or 2")
     if not any(cell.variant.is_flush for cell in able):
         return Verdict("–", UNTESTED, "no completed 1f1b-flush run")
-    return unless_smoke(scale)
+    return unless_smoke(group[0].scale)
 
 
 def _at_lowest(found: list[SpeedUp]) -> Verdict:
