@@ -1,11 +1,20 @@
 """What a set of run folders says, as data frames."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import pandas as pd
 
 from analysis.logs import numbered
 from analysis.states import is_result
+
+
+class Note(NamedTuple):
+    """A sentence that is to name its run, or its file."""
+
+    text: str
+    refuses: bool = False  # whether it says why the run is not used
 
 
 @dataclass(frozen=True)
@@ -28,7 +37,7 @@ class Frames:
     movement: pd.DataFrame
     throughput: pd.DataFrame
     simulations: pd.DataFrame
-    remarks: tuple[tuple[str, str], ...] = ()
+    remarks: tuple[tuple[str, Note], ...] = ()
 
     def of(self, *experiments: str) -> "Frames":
         """The same frames with only these experiments' runs, and those whose own is unknown, and
@@ -40,14 +49,8 @@ class Frames:
 
     @property
     def notes(self) -> list[str]:
-        """A sentence for each different remark, which names the runs that it is about."""
-        about: dict[str, list[str]] = {}
-        for name, remark in self.remarks:
-            about.setdefault(remark, []).append(name)
-        return [
-            f"{names[0] if len(names) == 1 else numbered('run', names)}: {remark}"
-            for remark, names in about.items()
-        ]
+        """`sentences` of all remarks."""
+        return sentences(self.remarks)
 
     @property
     def used(self) -> pd.DataFrame:
@@ -59,3 +62,14 @@ class Frames:
         """ "11 of 12 runs" when some runs cannot be used, else an empty string."""
         used, known = len(self.used), len(self.runs)
         return "" if used == known else f"{used} of {known} runs"
+
+
+def sentences(remarks: Iterable[tuple[str, Note]]) -> list[str]:
+    """A sentence for each different note, which names the runs that it is about."""
+    about: dict[Note, list[str]] = {}
+    for name, note in remarks:
+        about.setdefault(note, []).append(name)
+    return [
+        f"{names[0] if len(names) == 1 else numbered('run', names)}: {note.text}"
+        for note, names in about.items()
+    ]

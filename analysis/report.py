@@ -13,7 +13,7 @@ from pathlib import Path
 import pandas as pd
 from tabulate import tabulate
 
-from analysis.frames import Frames
+from analysis.frames import Frames, sentences
 from analysis.made import BROKEN, MADE, REFUSED, Item, read_made
 from analysis.runs import NoRuns, read_runs
 from analysis.states import is_result
@@ -85,8 +85,8 @@ def main(argv: list[str] | None = None) -> int:
     print(_grid(by_state(frames.runs)) if len(frames.runs) else "no runs, only simulations")
     if len(left_out := not_results(frames.runs)):
         print(f"\nNot used:\n\n{_grid(left_out)}")
-    if other := [note for note in frames.notes if ": not used: " not in note]:
-        print("\nAbout the runs:", *other, sep="\n  ")
+    if other := [remark for remark in frames.remarks if not remark[1].refuses]:
+        print("\nAbout the runs:", *sentences(other), sep="\n  ")
 
     items = read_made(folder)
     if not items:

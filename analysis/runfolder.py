@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.configs import read_config
+from analysis.frames import Note
 from analysis.jsonl import read_jsonl
 from analysis.logs import (
     EVALUATION_COLUMNS,
@@ -45,7 +46,7 @@ RUN_COLUMNS = [
 
 @dataclass
 class Run:
-    """A row and the frames of `Frames`, for one run, and sentences that are to name it."""
+    """A row and the frames of `Frames`, for one run, and what is to be known of it."""
 
     row: dict
     updates: pd.DataFrame
@@ -53,7 +54,7 @@ class Run:
     stages: pd.DataFrame
     movement: pd.DataFrame
     throughput: pd.DataFrame
-    notes: list[str]
+    notes: list[Note]
 
 
 def unread() -> Run:
@@ -97,22 +98,22 @@ def read_run(folder: Path) -> Run:
     return run
 
 
-def _notes(run: Run) -> list[str]:
+def _notes(run: Run) -> list[Note]:
     """What a reader of its numbers must know of a run's state."""
     state, why = run.row["state"], run.row["why"]
     if state == "unreadable":
-        return [f"not used: {why}."]
+        return [Note(f"not used: {why}.", refuses=True)]
     if state == "never started":
-        return ["not used: never started."]
+        return [Note("not used: never started.", refuses=True)]
     if state == "diverged":
-        return [f"diverged, {why}."]
+        return [Note(f"diverged, {why}.")]
     if state == "out-of-memory" and run.row["task"] == THROUGHPUT:
-        return [f"out of memory, {why}."]
+        return [Note(f"out of memory, {why}.")]
     if state != "completed":
-        return [f"not used: {state}, {why}."]
+        return [Note(f"not used: {state}, {why}.", refuses=True)]
     undefined = int(run.updates["loss"].isna().sum())
     if undefined:
-        return [f"{undefined} of {len(run.updates)} training losses are not finite."]
+        return [Note(f"{undefined} of {len(run.updates)} training losses are not finite.")]
     return []
 
 
@@ -179,7 +180,8 @@ def _rows(path: Path, run: Run) -> list[dict]:
     except OSError as error:
         raise Unreadable(f"{path.name} cannot be read ({error.strerror})") from None
     if unreadable:
-        run.notes.append(f"{path.name} has unreadable lines: {numbered('line', unreadable)}.")
+        lines = numbered("line", unreadable)
+        run.notes.append(Note(f"{path.name} has unreadable lines: {lines}."))
     return rows
 
 

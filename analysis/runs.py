@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from analysis.configs import NO_EXPERIMENT
-from analysis.frames import Frames
+from analysis.frames import Frames, Note
 from analysis.jsonl import read_jsonl
 from analysis.runfolder import RUN_COLUMNS, read_run, unread
 from analysis.states import RESULTS
@@ -53,9 +53,10 @@ def read_runs(root: str | os.PathLike) -> Frames:
     remarks += [(name, note) for name, run in read.items() for note in run.notes]
     for name in _repeated(runs):
         runs.loc[name, ["state", "why"]] = ["repeated", "it repeats the configuration of another"]
-        remarks.append((name, "not used: repeats the seed and configuration of another."))
+        why = "not used: repeats the seed and configuration of another."
+        remarks.append((name, Note(why, refuses=True)))
     alone = runs.index[runs["experiment"] == NO_EXPERIMENT]
-    remarks += [(name, "left aside, of no experiment.") for name in alone]
+    remarks += [(name, Note("left aside, of no experiment.")) for name in alone]
     return Frames(
         runs.rename_axis("run"),
         *(
@@ -70,7 +71,7 @@ def read_runs(root: str | os.PathLike) -> Frames:
     )
 
 
-def _read_simulations(root: Path) -> tuple[pd.DataFrame, list[tuple[str, str]]]:
+def _read_simulations(root: Path) -> tuple[pd.DataFrame, list[tuple[str, Note]]]:
     rows, remarks = [], []
     for folder in _folders_with({"simulations.jsonl"}, root):
         file = folder / "simulations.jsonl"
@@ -78,7 +79,7 @@ def _read_simulations(root: Path) -> tuple[pd.DataFrame, list[tuple[str, str]]]:
         rows += read
         if unreadable:
             name = file.relative_to(root).as_posix()
-            remarks.append((name, f"{len(unreadable)} unreadable lines are left out."))
+            remarks.append((name, Note(f"{len(unreadable)} unreadable lines are left out.")))
     return pd.DataFrame(rows), remarks
 
 

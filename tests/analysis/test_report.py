@@ -58,6 +58,21 @@ def test_the_report_says_what_is_and_what_is_not(write_run, capsys):
     assert "Made from other runs than are there now: loss; make" in capsys.readouterr().out
 
 
+def test_why_a_run_is_not_used_is_said_once(write_run, capsys):
+    """In the table; what else there is to know of runs, used or not, is listed."""
+    write_run("good")
+    write_run("bad", seed=1, state="failed")
+    for name in ("good", "bad"):
+        log = write_run.root / name / "stages.jsonl"
+        log.write_text("?\n" + log.read_text())
+    main([str(write_run.root)])
+    table, others = capsys.readouterr().out.split("About the runs:\n")
+    assert "bad" in table
+    assert others.partition("\n\n")[0] == (
+        "  2 runs (bad, good): stages.jsonl has unreadable lines: line 1."
+    )
+
+
 def test_a_damaged_record_is_none(tmp_path):
     for text in ("{", "[]", '{"loss": {"name": "loss"}}', '{"loss": 3}'):
         (tmp_path / FILE).write_text(text)
