@@ -93,7 +93,7 @@ class DistributedPipeline:
         self.seconds = 0.0  # of training on the wall, all segments together
         self.interrupted = False  # whether the last segment was asked to end early
         self._segment = 0
-        self._engine: Engine | None = None
+        self._engine: Engine | None = None  # of the segment in training
 
         self._control = dist.new_group(list(range(ranks)), backend="gloo")
         self._links = Links(self._owner, self.rank, self.stages)
@@ -215,6 +215,7 @@ class DistributedPipeline:
         self._board.join()
         self._links.close()
         dist.destroy_process_group(self._control)
+        self._control = None  # its threads and connections last as long as anybody holds it
 
     def _agree_shapes(self, batches: Sequence[Batch]) -> Specs:
         return agree_shapes(self.stages, self._owner, batches[0], self.gather, self._control)
@@ -223,7 +224,7 @@ class DistributedPipeline:
         self, count: int, started: float, senders: dict, receivers: list[Receiver]
     ) -> Segment | None:
         """The segment is done here; wait for all ranks, and tell the one that reports."""
-        engine, offset = self._engine, self._offset
+        engine, offset, self._engine = self._engine, self._offset, None
         ranks = self.gather(Books.of(engine, started, offset, self.interrupted))
         for receiver in receivers:
             receiver.stop_after(engine.count)

@@ -5,7 +5,6 @@ rank 0: stage 0 ── F ──▶ rank 1: stage 1 ── F ──▶ ...
 """
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from queue import SimpleQueue
 
 import torch
@@ -13,7 +12,7 @@ import torch.distributed as dist
 
 from paci.actions import BACKWARD, FORWARD
 from paci.stage import Stage
-from paci.transport import LinkLost, Receiver, Sender, Spec
+from paci.transport import Receiver, Sender, Spec
 
 WIDE = 1 << 20  # bytes of the message that widens a connection
 Specs = dict[int, Spec]
@@ -58,8 +57,7 @@ class Links:
         return senders
 
     def receivers(self, specs: Specs, count: int, inbox: SimpleQueue) -> list[Receiver]:
-        """The receiving ends, of `count` messages each, which go to `inbox` with their stage and
-        kind."""
+        """The receiving ends, of `count` messages each, which go to `inbox`."""
         receivers = []
         for stage in self.stages:
             for kind, source in ((FORWARD, stage.index - 1), (BACKWARD, stage.index + 1)):
@@ -67,8 +65,7 @@ class Links:
                     receivers.append(
                         Receiver(
                             self.groups[stage.index, kind], self.owner[source], source,
-                            stage.index, specs[max(source, stage.index)], count,
-                            partial(_put, inbox, stage.index, kind),
+                            stage.index, kind, specs[max(source, stage.index)], count, inbox,
                         )
                     )  # fmt: skip
         return receivers
@@ -81,6 +78,7 @@ class Links:
         """Give the process groups back; every rank does."""
         for group in dict.fromkeys(self.groups.values()):
             dist.destroy_process_group(group)
+        self.groups.clear()  # their threads and connections last as long as anybody holds them
 
 
 def drain(
@@ -91,10 +89,6 @@ def drain(
         sender.finish(unanswered)
     for receiver in receivers:
         receiver.join()
-
-
-def _put(inbox: SimpleQueue, stage: int, kind: str, item: torch.Tensor | LinkLost) -> None:
-    inbox.put(item if isinstance(item, LinkLost) else (stage, kind, item))
 
 
 def _groups(stages: int, per_rank: int, backend: str) -> dict[tuple[int, str], dist.ProcessGroup]:

@@ -116,9 +116,13 @@ class Stage:
         with self.weights.backward(microbatch, self.ledger.version) as seen:
             self.ledger.backward(microbatch, seen)
             self.saved.note_versions(self.weights.extra_bytes)
-            _backward(edge, self._gradient_of_output(gradient))
+            gradient = self._gradient_of_output(gradient)
+            if self.is_first:
+                _backward(edge, gradient)
+            else:
+                gradient = _backward_to(input, edge, gradient)
         if not self.is_first:
-            send(input.grad)
+            send(gradient)
         del edge
         self._finish(microbatch)
 
@@ -265,3 +269,17 @@ def _backward(edge: GradientEdge, gradient: torch.Tensor) -> None:
     _engine_run_backward(
         (edge,), (gradient,), False, False, (), allow_unreachable=True, accumulate_grad=True
     )
+
+
+def _backward_to(input: torch.Tensor, edge: GradientEdge, gradient: torch.Tensor) -> torch.Tensor:
+    """As `_backward`; returns the gradient of `input`. It is caught on its way into `input.grad`,
+    where autograd would copy one that has only passed through."""
+    caught = []
+
+    def catch(gradients: tuple[torch.Tensor]) -> tuple[None]:
+        caught.extend(gradients)
+        return (None,)
+
+    get_gradient_edge(input).node.register_prehook(catch)
+    _backward(edge, gradient)
+    return caught.pop()

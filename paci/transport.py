@@ -13,8 +13,9 @@ message comes, so that a send never waits for what the receiving rank is busy wi
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from queue import SimpleQueue
 from threading import Thread
 from typing import NamedTuple
 
@@ -103,8 +104,9 @@ class Sender:
 
 
 class Receiver(Thread):
-    """The receiving end of a link from `stage`, which is at `rank`, to stage `to`: hands `count`
-    messages to `arrived`, one by one, or a `LinkLost`, after which nothing comes."""
+    """The receiving end of a link from `stage`, which is at `rank`, to stage `to`: puts `count`
+    messages of a `kind` into `inbox`, each as (to, kind, tensor), or a `LinkLost`, after which
+    nothing comes."""
 
     def __init__(
         self,
@@ -112,15 +114,16 @@ class Receiver(Thread):
         rank: int,
         stage: int,
         to: int,
+        kind: str,
         spec: Spec,
         count: int,
-        arrived: Callable[[torch.Tensor | LinkLost], None],
+        inbox: SimpleQueue,
     ):
         super().__init__(daemon=True)
-        self.rank, self.stage, self.to, self.spec = rank, stage, to, spec
+        self.rank, self.stage, self.to, self.kind, self.spec = rank, stage, to, kind, spec
         self._backend = _backend(group, spec)
         self.count = self._handed_on = count
-        self.arrived = arrived
+        self.inbox = inbox
         self.start()
 
     def stop_after(self, count: int) -> None:
@@ -139,10 +142,10 @@ class Receiver(Thread):
                     _settle(tensor)
                 taken += 1
                 if taken <= self._handed_on:
+                    self.inbox.put((self.to, self.kind, tensor))
                     self._post_ahead(posted, taken)
-                    self.arrived(tensor)
         except RuntimeError as error:
-            self.arrived(LinkLost(self.rank, self.stage, taken, str(error)))
+            self.inbox.put(LinkLost(self.rank, self.stage, taken, str(error)))
 
     def _post_ahead(self, posted: deque, taken: int) -> None:
         while taken + len(posted) < _posted(taken, self.count, self.spec.device):

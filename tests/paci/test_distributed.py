@@ -59,6 +59,7 @@ def attempt(ranks: int) -> dict | Exception:
             "train": (fleet.train_all, CONFIGURATIONS),
             "gradients": (fleet.gradients, 8),
             "emulated": (fleet.emulated, EMULATED, COST, 4),
+            "left": (fleet.left_by_a_closed_pipeline,),
             "elsewhere": (fleet.checkpoints, "paci", folder / "elsewhere", False),
         }
         for schedule in RESUMED:
@@ -138,6 +139,11 @@ def test_equals_local_to_the_last_bit(ranks, configuration):
     assert segment.timeline.orders() == expected.timeline.orders()
     evaluation = one.evaluate(toys.batches(3))
     assert [r["evaluation"] for r in ours] == [evaluation] * ranks
+
+
+@fleets
+def test_a_closed_pipeline_leaves_no_thread_and_no_connection(ranks):
+    assert all(threads <= 0 and files <= 0 for threads, files in results(ranks)["left"])
 
 
 @cases

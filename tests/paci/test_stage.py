@@ -41,6 +41,16 @@ def test_gradients_pass_on_unscaled_in_the_middle():
     assert torch.equal(toys.sent(middle.backward, 0, g), expected)
 
 
+def test_a_gradient_that_only_passes_through_is_not_copied():
+    class Shift(nn.Linear):
+        def forward(self, x):
+            return x + self.bias
+
+    middle, ((x, g),) = Stage(1, 3, Shift(1, toys.WIDTH), 1, toys.sgd), toys.batches(1)
+    middle.forward(0, x)
+    assert toys.sent(middle.backward, 0, g).data_ptr() == g.data_ptr()
+
+
 def test_an_update_in_between_changes_what_the_backward_reads():
     """The input gradient is that of the new weights, the weight gradient that of the old input."""
     linear = nn.Linear(4, 4, bias=False)
