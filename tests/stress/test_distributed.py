@@ -2,13 +2,15 @@
 
 import random
 import time
+from functools import partial
+from queue import SimpleQueue
 
 import pytest
 import torch
 import torch.distributed as dist
 from torch import nn
 
-from paci import links
+from paci import distributed
 from paci.failure import RankFailed
 from paci.launch import spawn
 from paci.theory import drift_bound
@@ -30,20 +32,21 @@ class Late(nn.Module):
         return self.linear(x)
 
 
-def late_messages(put, delay: float, seed: int):
-    """A delivery that, in the receiving thread, now and then takes a while."""
-    draw = random.Random(seed)
+class LateInbox(SimpleQueue):
+    """An inbox that now and then, in the receiving thread, takes a while to take a message."""
 
-    def put_late(*message):
-        if draw.random() < 0.3:
-            time.sleep(draw.random() * delay)
-        put(*message)
+    def __init__(self, delay: float, seed: int):
+        super().__init__()
+        self.delay, self.random = delay, random.Random(seed)
 
-    return put_late
+    def put(self, message):
+        if self.random.random() < 0.3:
+            time.sleep(self.random.random() * self.delay)
+        super().put(message)
 
 
 def random_configurations(count: int, seed: int) -> list[tuple[dict, list[int]]]:
-    draw, results, put = random.Random(seed), [], links._put
+    draw, results = random.Random(seed), []
     for _ in range(count):
         c = {
             "schedule": draw.choice(["paci", "paci", "1f1b-flush", "gpipe"]),
@@ -57,7 +60,7 @@ def random_configurations(count: int, seed: int) -> list[tuple[dict, list[int]]]
         }
         if c["schedule"] != "paci":
             c["slack"] = 0
-        links._put = late_messages(put, c["late"], seed + dist.get_rank())
+        distributed.SimpleQueue = partial(LateInbox, c["late"], seed + dist.get_rank())
         width = min(c["width"], 200)  # of the layers; the rows make up the size
         rows = max(1, c["width"] // width)
         line = fleet.pipeline(
