@@ -1,11 +1,8 @@
 """Run an experiment's grid: python -m experiments.sweep experiment=q1 [scale=laptop] [runs=DIR] ...
 
-Each run is a folder of its own. Finished ones are skipped, interrupted ones go on, failed ones
-are tried again with retry=true. Whatever else is set holds for every run of the grid. With
-dry_run=true the command says what it would do, and does nothing.
-
-On this machine (cluster=local, inline) it waits for the runs; with cluster=slurm it submits them
-and ends: `python -m experiments.status RUNS` tells what becomes of them.
+Each run is a folder of its own. Finished ones are skipped, interrupted ones go on; those that
+failed, diverged or ran out of memory are tried again with retry=true. Whatever else is set holds
+for every run of the grid. With dry_run=true the command says what it would do, and does nothing.
 """
 
 import shlex

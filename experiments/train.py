@@ -116,7 +116,7 @@ def train_rank(run: Run) -> None:
     except Exception as error:
         if not started_by():
             raise  # to `spawn`, which asks all ranks
-        # Every rank writes how the run ended, and all of them the same.
+        # Every rank writes how the run ended: the same, if it failed in the pipeline's hands.
         raise as_told(task.pipeline.rank, error) from None
 
 

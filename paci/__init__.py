@@ -10,7 +10,8 @@ take a fraction of a second:
     actions cost schedules/ clock simulate timeline  what happens when
     theory traits delay partition label checks       closed forms, and what follows from them
     stage split weights/ ledger memory draws         one stage: its mathematics and its books
-    perform local segment checkpoint                 all stages in one process, and what is left
+    local                                            all stages in one process
+    perform segment checkpoint                       what both executors do, and what is left
     distributed engine links transport books         a rank a process: its loop, its messages
     handshake bulletin failure evaluation            what ranks settle, tell each other, do besides
     launch emulated                                  processes here; devices that are not there

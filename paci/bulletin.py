@@ -14,8 +14,6 @@ from threading import Thread
 import torch.distributed as dist
 
 FOR_EVER = timedelta(days=365)
-
-
 _numbers = count(1)  # of the boards of this process; every rank makes the same ones
 
 

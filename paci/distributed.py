@@ -215,7 +215,7 @@ class DistributedPipeline:
         self._board.join()
         self._links.close()
         dist.destroy_process_group(self._control)
-        self._control = None  # its threads and connections last as long as anybody holds it
+        del self._control  # its threads and connections last as long as anybody holds it
 
     def _agree_shapes(self, batches: Sequence[Batch]) -> Specs:
         return agree_shapes(self.stages, self._owner, batches[0], self.gather, self._control)

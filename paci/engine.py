@@ -117,7 +117,7 @@ class Engine:
         self.steps.append(Step(self.rank, stage.index, kind, index, start, end, version))
         if loss is not None:
             self.losses.append(loss)
-        elif self.on_window and stage.is_last and view.weights // a > version:
+        if self.on_window and stage.is_last and view.weights // a > version:
             self.on_window(self.losses[view.weights - a : view.weights], rate, end)
 
     def _send(self, to: int, kind: str, tensor: torch.Tensor) -> None:

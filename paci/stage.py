@@ -84,7 +84,9 @@ class Stage:
     def forward(
         self, microbatch: int, input: torch.Tensor, target: torch.Tensor | None = None
     ) -> torch.Tensor:
-        """The output of `microbatch`, detached; at the last stage its loss, not scaled."""
+        """The output of `microbatch`, detached; at the last stage its loss, not scaled. What leaves
+        a stage is contiguous, for so it arrives at another rank, and other strides may mean other
+        roundings there."""
         input = input.to(self.device)
         if not self.is_first:
             input = input.detach().requires_grad_()
@@ -100,7 +102,7 @@ class Stage:
                     output = self.loss_fn(output, target.to(self.device))
         # The edge, not the output: an activation that was sent on need not be kept here.
         self._graphs[microbatch] = input, get_gradient_edge(output)
-        return output.detach()
+        return output.detach().contiguous()
 
     def backward(
         self,
@@ -146,7 +148,7 @@ class Stage:
             gradient = split.input_gradient(gradient)
         self.saved.add_activations(microbatch, split.nbytes)
         self._second_halves[microbatch] = split.weight_gradients
-        send(gradient)
+        send(gradient.contiguous())
 
     def backward_weight(self, microbatch: int) -> None:
         """The second half, any time later: adds to the gradients of the weights, and closes the
@@ -194,7 +196,7 @@ class Stage:
 
     def evaluate(self, input: torch.Tensor, target: torch.Tensor | None = None) -> torch.Tensor:
         """The output (at the last stage the loss) in evaluation mode, leaving no trace."""
-        return self._evaluate(input.to(self.device, copy=self.is_first), target)
+        return self._evaluate(input.to(self.device, copy=self.is_first), target).contiguous()
 
     @torch.no_grad()
     def _evaluate(self, input: torch.Tensor, target: torch.Tensor | None) -> torch.Tensor:
@@ -282,4 +284,6 @@ def _backward_to(input: torch.Tensor, edge: GradientEdge, gradient: torch.Tensor
 
     get_gradient_edge(input).node.register_prehook(catch)
     _backward(edge, gradient)
-    return caught.pop()
+    if not caught:
+        raise ValueError("the output of a stage must depend on its input")
+    return caught.pop().contiguous()

@@ -62,7 +62,7 @@ def talking_to(rank: int | None) -> Iterator[None]:
 
 class Sender:
     """The sending end of a link to `stage`, which is at `rank`. Messages are about micro-batches
-    0, 1, 2, ...; a sent tensor must not be changed any more."""
+    0, 1, 2, ...; a sent tensor is contiguous, and must not be changed any more."""
 
     def __init__(self, group: dist.ProcessGroup, rank: int, stage: int, spec: Spec):
         self.rank, self.stage, self.spec = rank, stage, spec
@@ -78,7 +78,6 @@ class Sender:
                 f"{tuple(tensor.shape)}, {tensor.dtype}; agreed was {self.spec.shape}, "
                 f"{self.spec.dtype}"
             )
-        tensor = tensor.contiguous()
         try:
             self._sent.append((self._backend.send([tensor], self.rank, self.stage), tensor))
             self._count += 1

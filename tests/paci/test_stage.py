@@ -51,6 +51,33 @@ def test_a_gradient_that_only_passes_through_is_not_copied():
     assert toys.sent(middle.backward, 0, g).data_ptr() == g.data_ptr()
 
 
+@pytest.mark.parametrize("kind", ["backward", "backward_input"])
+def test_what_leaves_a_stage_is_contiguous(kind):
+    """As it arrives at another rank; other strides may mean other roundings in the next stage."""
+
+    class Turned(nn.Linear):
+        def forward(self, x):
+            return super().forward(x.t()).t()
+
+    middle, x = Stage(1, 3, Turned(toys.ROWS, toys.ROWS), 1, toys.sgd), toys.batches(1)[0][0]
+    output = middle.forward(0, x)
+    gradient = toys.sent(getattr(middle, kind), 0, torch.randn(output.shape))
+    assert output.is_contiguous()
+    assert gradient.is_contiguous()
+    assert middle.evaluate(x).is_contiguous()
+
+
+def test_an_output_that_ignores_the_input_is_an_error():
+    class Deaf(nn.Linear):
+        def forward(self, x):
+            return super().forward(torch.ones_like(x))
+
+    middle, ((x, g),) = Stage(1, 3, Deaf(toys.WIDTH, 2), 1, toys.sgd), toys.batches(1)
+    middle.forward(0, x)
+    with pytest.raises(ValueError, match="must depend on its input"):
+        toys.sent(middle.backward, 0, g[:, :2])
+
+
 def test_an_update_in_between_changes_what_the_backward_reads():
     """The input gradient is that of the new weights, the weight gradient that of the old input."""
     linear = nn.Linear(4, 4, bias=False)
