@@ -15,19 +15,7 @@ import torch
 from tqdm import tqdm
 
 import paci
-from benchmarks import pytorch
-from benchmarks.stages import (
-    BACKWARD,
-    FORWARD,
-    KB64,
-    KB512,
-    RANKS,
-    Empty,
-    M,
-    empty_loss,
-    peak_bytes,
-    real_stage,
-)  # fmt: skip
+from benchmarks import pytorch, stages
 from paci.clock import Step
 from paci.launch import spawn
 from paci.ledger import Ledger, Seen
@@ -39,8 +27,8 @@ ROUNDS = 3
 
 def measure() -> dict[str, float]:
     sides = (
-        (empty_and_emulated, RANKS),
-        (pytorch.empty_and_emulated, RANKS),
+        (empty_and_emulated, stages.RANKS),
+        (pytorch.empty_and_emulated, stages.RANKS),
         (real, 2),
         (pytorch.real, 2),
     )
@@ -52,13 +40,13 @@ def measure() -> dict[str, float]:
 
     def of_theory(seconds: float, together: int) -> float:
         """`together` micro-batches come from one empty pipeline to the next."""
-        return (FORWARD + BACKWARD) / seconds / bubble_efficiency(RANKS, together)
+        return stages.WORK / seconds / bubble_efficiency(stages.RANKS, together)
 
     return {
-        "emulated_flush_vs_theory": of_theory(ours["flush"], M),
-        "torch_flush_vs_theory": of_theory(theirs["flush"], M),
-        "emulated_paci_vs_theory": of_theory(ours["paci"], 4 * M),
-        "emulated_paci_slack2_vs_theory": of_theory(ours["paci slack 2"], 4 * M),
+        "emulated_flush_vs_theory": of_theory(ours["flush"], stages.M),
+        "torch_flush_vs_theory": of_theory(theirs["flush"], stages.M),
+        "emulated_paci_vs_theory": of_theory(ours["paci"], 4 * stages.M),
+        "emulated_paci_slack2_vs_theory": of_theory(ours["paci slack 2"], 4 * stages.M),
         "empty_stage_vs_torch": ours["empty"] / theirs["empty"],
         "empty_stage_ms": ours["empty"] * 1000,
         "torch_empty_stage_ms": theirs["empty"] * 1000,
@@ -67,7 +55,7 @@ def measure() -> dict[str, float]:
         "torch_empty_stage_512k_ms": theirs["empty 512k"] * 1000,
         "paci_vs_torch_1f1b": their_real["seconds"] / our_real["seconds"],
         "paci_vs_torch_peak_memory": our_real["bytes"] / their_real["bytes"],
-        "books_share": _books() / (FORWARD + BACKWARD),
+        "books_share": _books() / stages.WORK,
     }
 
 
@@ -78,21 +66,21 @@ def _medians(rounds: Sequence[list[dict[str, float]]]) -> dict[str, float]:
 
 
 def empty_and_emulated() -> dict[str, float]:
-    """Seconds a micro-batch, at one of `RANKS` ranks."""
+    """Seconds a micro-batch, at one of eight ranks."""
     torch.set_num_threads(1)
-    cost = paci.Cost(FORWARD, BACKWARD)
+    cost = stages.COST
     return {
-        "flush": _seconds("1f1b-flush", M, KB64, 2 * M, emulate=cost),
-        "paci": _seconds("paci", 4, KB64, 4 * M, emulate=cost),
-        "paci slack 2": _seconds("paci", 4, KB64, 4 * M, emulate=cost, slack=2),
-        "empty": _seconds("1f1b-flush", M, KB64, 16 * M),
-        "empty 512k": _seconds("1f1b-flush", M, KB512, 16 * M),
+        "flush": _seconds("1f1b-flush", stages.M, stages.KB64, 2 * stages.M, emulate=cost),
+        "paci": _seconds("paci", 4, stages.KB64, 4 * stages.M, emulate=cost),
+        "paci slack 2": _seconds("paci", 4, stages.KB64, 4 * stages.M, emulate=cost, slack=2),
+        "empty": _seconds("1f1b-flush", stages.M, stages.KB64, 16 * stages.M),
+        "empty 512k": _seconds("1f1b-flush", stages.M, stages.KB512, 16 * stages.M),
     }
 
 
 def _seconds(schedule: str, accumulation: int, size: int, count: int, **options) -> float:
     pipeline = paci.DistributedPipeline(
-        Empty(), schedule, accumulation, loss_fn=empty_loss,
+        stages.Empty(), schedule, accumulation, loss_fn=stages.empty_loss,
         optimizer=lambda p: torch.optim.SGD(p, 0.1), **options,
     )  # fmt: skip
     batch = torch.zeros(size), torch.zeros(size)
@@ -106,7 +94,7 @@ def _seconds(schedule: str, accumulation: int, size: int, count: int, **options)
 
 def real(m: int = 4, windows: int = 12) -> dict[str, float]:
     """Seconds a micro-batch of two stages of the laptop model, and this rank's peak bytes."""
-    module, make_optimizer, loss_fn, tokens = real_stage()
+    module, make_optimizer, loss_fn, tokens = stages.real_stage()
     pipeline = paci.DistributedPipeline(
         module, "paci", m, optimizer=make_optimizer, loss_fn=loss_fn
     )
@@ -114,12 +102,12 @@ def real(m: int = 4, windows: int = 12) -> dict[str, float]:
     before = pipeline.seconds
     pipeline.train([(tokens, tokens)] * m * windows)
     seconds = (pipeline.seconds - before) / (m * windows)
-    return {"seconds": seconds, "bytes": peak_bytes()}
+    return {"seconds": seconds, "bytes": stages.peak_bytes()}
 
 
 def _books(rounds: int = 5000) -> float:
     """Seconds that the books of one micro-batch take at a stage: versions, memory, timeline."""
-    module, input = Empty(), torch.zeros(KB64)
+    module, input = stages.Empty(), torch.zeros(stages.KB64)
     ledger, saved, steps = Ledger(4), SavedTensors(module.parameters()), []
     seen = Seen(0, saved.parameters)
     start = time.monotonic()

@@ -8,36 +8,24 @@ import torch.distributed as dist
 from torch import nn
 from torch.distributed.pipelining import PipelineStage, Schedule1F1B
 
-import paci
-from benchmarks.stages import (
-    BACKWARD,
-    FORWARD,
-    KB64,
-    KB512,
-    RANKS,
-    Empty,
-    M,
-    empty_loss,
-    peak_bytes,
-    real_stage,
-)  # fmt: skip
+from benchmarks import stages
 from paci.cost import Durations
 from paci.emulated import Emulated, EmulatedDevice
 
 
 def empty_and_emulated() -> dict[str, float]:
-    """Seconds a micro-batch, at one of `RANKS` ranks."""
+    """Seconds a micro-batch, at one of eight ranks."""
     torch.set_num_threads(1)
     return {
-        "flush": _seconds(_emulated(steps=3), KB64, warm_up=1, steps=2),
-        "empty": _seconds(Empty(), KB64, warm_up=16, steps=16),
-        "empty 512k": _seconds(Empty(), KB512, warm_up=16, steps=16),
+        "flush": _seconds(_emulated(steps=3), stages.KB64, warm_up=1, steps=2),
+        "empty": _seconds(stages.Empty(), stages.KB64, warm_up=16, steps=16),
+        "empty 512k": _seconds(stages.Empty(), stages.KB512, warm_up=16, steps=16),
     }
 
 
 def real(m: int = 4, windows: int = 12) -> dict[str, float]:
     """Seconds a micro-batch of two stages of the laptop model, and this rank's peak bytes."""
-    module, make_optimizer, loss_fn, tokens = real_stage()
+    module, make_optimizer, loss_fn, tokens = stages.real_stage()
     optimizer = make_optimizer(module.parameters())
     forward_and_backward = _step(module, m, loss_fn, tokens.repeat(m, 1))
 
@@ -46,18 +34,19 @@ def real(m: int = 4, windows: int = 12) -> dict[str, float]:
         optimizer.step()
         optimizer.zero_grad()
 
-    return {"seconds": _timed(step, 2, windows) / m, "bytes": peak_bytes()}
+    return {"seconds": _timed(step, 2, windows) / m, "bytes": stages.peak_bytes()}
 
 
 def _seconds(module: nn.Module, size: int, warm_up: int, steps: int) -> float:
-    return _timed(_step(module, M, empty_loss, torch.zeros(M, size)), warm_up, steps) / M
+    step = _step(module, stages.M, stages.empty_loss, torch.zeros(stages.M, size))
+    return _timed(step, warm_up, steps) / stages.M
 
 
 def _emulated(steps: int) -> Emulated:
     """A stage that takes its time, in so many steps, and for the one forward that infers shapes."""
-    module = Emulated(Empty(), dist.get_rank(), EmulatedDevice())
-    durations = Durations(paci.Cost(FORWARD, BACKWARD), RANKS, M * steps + 1)
-    module.begin(durations, torch.zeros(1, KB64))
+    module = Emulated(stages.Empty(), dist.get_rank(), EmulatedDevice())
+    durations = Durations(stages.COST, stages.RANKS, stages.M * steps + 1)
+    module.begin(durations, torch.zeros(1, stages.KB64))
     return module
 
 

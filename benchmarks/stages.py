@@ -7,8 +7,11 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
+from paci import Cost
+
 RANKS, M = 8, 32
-FORWARD, BACKWARD = 0.020, 0.040  # seconds of an emulated stage
+COST = Cost(forward=0.020, backward=0.040)  # seconds of an emulated stage
+WORK = COST.forward + COST.backward
 KB64, KB512 = 16 * 1024, 128 * 1024  # numbers of an activation
 VOCABULARY = 257
 

@@ -22,3 +22,7 @@ What they are made of, in the order in which a run meets it:
     progress summary     what a terminal shows
     environment          on what machine, with what code
 """
+
+from pathlib import Path
+
+CONF = Path(__file__).resolve().parents[1] / "conf"

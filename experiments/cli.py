@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from textwrap import wrap
 
-from experiments.config import CONF
+from experiments import CONF
 
 
 @contextmanager

@@ -17,8 +17,9 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 from omegaconf import DictConfig, OmegaConf
 
+from experiments import CONF
 from experiments.cli import arguments, interruptible, user_errors
-from experiments.config import CONF, select
+from experiments.config import select
 from experiments.points import BACKWARD_TIME, FORWARD_TIME, Point, points
 from experiments.progress import Progress
 from paci import Simulation, theory

@@ -19,8 +19,9 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from experiments import CONF
 from experiments.axes import Axes, combinations, entries
-from experiments.config import CONF, compose, flat, no_setting, resolve, select
+from experiments.config import compose, flat, no_setting, resolve, select
 from experiments.config.derived import run_name
 from paci.checks import positive
 

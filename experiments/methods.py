@@ -16,8 +16,9 @@ from typing import NamedTuple
 from omegaconf import DictConfig, OmegaConf
 from tabulate import tabulate
 
+from experiments import CONF
 from experiments.cli import overrides, user_errors
-from experiments.config import CONF, compose
+from experiments.config import compose
 from experiments.config.derived import cost_of, is_measured, schedule_of
 from paci.schedules import SCHEDULES
 from paci.traits import Traits, shared_out, stages_per_rank, traits_of

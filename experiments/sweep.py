@@ -3,6 +3,9 @@
 Each run is a folder of its own. Finished ones are skipped, interrupted ones go on; those that
 failed, diverged or ran out of memory are tried again with retry=true. Whatever else is set holds
 for every run of the grid. With dry_run=true the command says what it would do, and does nothing.
+
+On this machine (cluster=local, inline) it waits for the runs; with cluster=slurm it submits them
+and ends: `python -m experiments.status RUNS` tells what becomes of them.
 """
 
 import shlex

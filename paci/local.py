@@ -8,7 +8,6 @@ import torch
 from torch import nn
 
 from paci import checkpoint
-from paci.actions import ENDS_BACKWARD
 from paci.checks import positive
 from paci.clock import Step, play, whole_windows
 from paci.cost import Cost, Durations
@@ -103,11 +102,11 @@ class LocalPipeline:
         for step in play(self.schedule, len(batches), durations):
             _, index, kind, microbatch, _, end, version = step
             stage = self.stages[index]
-            rate = stage.learning_rate
+            rate, before = stage.learning_rate, stage.ledger.version
             loss = perform(stage, kind, first + microbatch, batch_of, mail.take, mail.put)
             if loss is not None:
                 losses.append(loss)
-            if on_update and kind in ENDS_BACKWARD and (microbatch + 1) % a == 0:
+            if on_update and stage.ledger.version > before:
                 closed[version].append((end, rate))
                 if len(closed[version]) == N:
                     ends, rates = zip(*closed.pop(version), strict=True)

@@ -1,9 +1,11 @@
 """One action of a stage: what it takes from its neighbours, and what it sends to them.
 
-stage i - 1                       stage i                      stage i + 1
-            ── take(i, F) ──▶   F forward     ── send(i + 1, F) ──▶
-            ◀─ send(i - 1, B) ──  B, I backward  ◀── take(i, B) ──
-                                  W  (nothing)
+    F     take(i, F) ─▶ forward  ─▶ send(i + 1, F)
+    B, I  take(i, B) ─▶ backward ─▶ send(i - 1, B)
+    W                   nothing: the gradients of the weights stay
+
+The first stage has a batch to take instead of an activation, and sends no gradient; the last has
+a loss instead of an activation to send, and takes no gradient.
 """
 
 from collections import defaultdict, deque

@@ -122,9 +122,7 @@ class Stage:
             if self.is_first:
                 _backward(edge, gradient)
             else:
-                gradient = _backward_to(input, edge, gradient)
-        if not self.is_first:
-            send(gradient)
+                send(_backward_to(input, edge, gradient))
         del edge
         self._finish(microbatch)
 

@@ -11,9 +11,8 @@ from hydra.errors import HydraException, MissingConfigException, OverrideParseEx
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from experiments import CONF
 from experiments.config.accepted import check
-
-CONF = Path(__file__).resolve().parents[2] / "conf"
 
 OmegaConf.register_new_resolver("times", lambda one, other: one * other)  # in conf/experiment/
 

@@ -16,7 +16,7 @@ from filelock import FileLock
 from omegaconf import OmegaConf
 from tqdm import tqdm
 
-from experiments.config import CONF
+from experiments import CONF
 from experiments.data import sources, tokenisers
 from experiments.data.tokenfile import VERSION, TokenFile
 from experiments.data.tokenisers import Tokeniser

@@ -10,8 +10,8 @@ from fractions import Fraction
 
 import pytest
 
-from experiments import extrapolate
-from experiments.config import CONF, select
+from experiments import CONF, extrapolate
+from experiments.config import select
 from experiments.extrapolate import check, done, simulated
 from experiments.points import Point, points
 from paci import Cost, simulate

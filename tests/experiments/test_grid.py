@@ -1,6 +1,7 @@
 import pytest
 
-from experiments.config import CONF, compose
+from experiments import CONF
+from experiments.config import compose
 from experiments.config.derived import is_measured, run_name
 from experiments.grid import grid
 

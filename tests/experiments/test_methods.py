@@ -2,8 +2,8 @@
 
 import pytest
 
-from experiments import methods
-from experiments.config import CONF, compose
+from experiments import CONF, methods
+from experiments.config import compose
 from experiments.methods import compare, configure, published, table
 from paci import theory
 

@@ -1,6 +1,7 @@
 import pytest
 
-from experiments.config import CONF, compose
+from experiments import CONF
+from experiments.config import compose
 from experiments.config.derived import updates
 
 SCALES = sorted(path.stem for path in (CONF / "scale").glob("*.yaml"))
