@@ -1,6 +1,6 @@
-"""DistributedPipeline against theory, and against PyTorch's own pipeline on the same modules.
+"""DistributedPipeline against theory, PyTorch's own pipeline on the same modules, and a bare loop.
 
-    round 1: ours, PyTorch's, two real stages of ours, of PyTorch's;  round 2: ...;  round 3: ...
+    round 1: ours, PyTorch's, bare, two real stages of ours, of PyTorch's;  round 2: ...
 
 Each side has processes of its own in every round, as it would have anywhere else, and is warmed up
 before it is timed: the first backward of a process takes most of a second, and a new connection
@@ -15,7 +15,7 @@ import torch
 from tqdm import tqdm
 
 import paci
-from benchmarks import pytorch, stages
+from benchmarks import bare, pytorch, stages
 from paci.clock import Step
 from paci.launch import spawn
 from paci.ledger import Ledger, Seen
@@ -29,14 +29,15 @@ def measure() -> dict[str, float]:
     sides = (
         (empty_and_emulated, stages.RANKS),
         (pytorch.empty_and_emulated, stages.RANKS),
+        (bare.empty, stages.RANKS),
         (real, 2),
         (pytorch.real, 2),
     )
     rounds = [
         [spawn(function, ranks) for function, ranks in sides]
-        for _ in tqdm(range(ROUNDS), "rounds of ours and PyTorch's", disable=None)
+        for _ in tqdm(range(ROUNDS), "rounds of all sides", disable=None)
     ]
-    ours, theirs, our_real, their_real = map(_medians, zip(*rounds, strict=True))
+    ours, theirs, by_hand, our_real, their_real = map(_medians, zip(*rounds, strict=True))
 
     def of_theory(seconds: float, together: int) -> float:
         """`together` micro-batches come from one empty pipeline to the next."""
@@ -48,9 +49,11 @@ def measure() -> dict[str, float]:
         "emulated_paci_vs_theory": of_theory(ours["paci"], 4 * stages.M),
         "emulated_paci_slack2_vs_theory": of_theory(ours["paci slack 2"], 4 * stages.M),
         "empty_stage_vs_torch": ours["empty"] / theirs["empty"],
+        "empty_stage_vs_bare": ours["empty"] / by_hand["empty"],
         "empty_stage_ms": ours["empty"] * 1000,
         "torch_empty_stage_ms": theirs["empty"] * 1000,
         "empty_stage_512k_vs_torch": ours["empty 512k"] / theirs["empty 512k"],
+        "empty_stage_512k_vs_bare": ours["empty 512k"] / by_hand["empty 512k"],
         "empty_stage_512k_ms": ours["empty 512k"] * 1000,
         "torch_empty_stage_512k_ms": theirs["empty 512k"] * 1000,
         "paci_vs_torch_1f1b": their_real["seconds"] / our_real["seconds"],

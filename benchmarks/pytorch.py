@@ -1,6 +1,5 @@
 """PyTorch's own pipeline, `Schedule1F1B`, on the modules of `benchmarks.stages`."""
 
-import time
 from collections.abc import Callable
 
 import torch
@@ -34,12 +33,12 @@ def real(m: int = 4, windows: int = 12) -> dict[str, float]:
         optimizer.step()
         optimizer.zero_grad()
 
-    return {"seconds": _timed(step, 2, windows) / m, "bytes": stages.peak_bytes()}
+    return {"seconds": stages.timed(step, 2, windows) / m, "bytes": stages.peak_bytes()}
 
 
 def _seconds(module: nn.Module, size: int, warm_up: int, steps: int) -> float:
     step = _step(module, stages.M, stages.empty_loss, torch.zeros(stages.M, size))
-    return _timed(step, warm_up, steps) / stages.M
+    return stages.timed(step, warm_up, steps) / stages.M
 
 
 def _emulated(steps: int) -> Emulated:
@@ -58,15 +57,3 @@ def _step(module: nn.Module, m: int, loss_fn: Callable, batch: torch.Tensor) -> 
     arguments = (batch,) if rank == 0 else ()
     target = {"target": batch} if rank == ranks - 1 else {}
     return lambda: schedule.step(*arguments, **target)
-
-
-def _timed(step: Callable, warm_up: int, steps: int) -> float:
-    """Seconds of one of `steps` steps, from all ranks' start to the end of the last."""
-    for _ in range(warm_up):
-        step()
-    dist.barrier()
-    start = time.monotonic()
-    for _ in range(steps):
-        step()
-    dist.barrier()
-    return (time.monotonic() - start) / steps

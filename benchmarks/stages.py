@@ -1,6 +1,8 @@
-"""What both sides of a comparison run: stages of as good as nothing, and two of a real model."""
+"""What all sides of a comparison share: stages of as good as nothing, two of a real model, the time
+and the memory that they take."""
 
 import resource
+import time
 from collections.abc import Callable
 
 import torch
@@ -48,3 +50,15 @@ def real_stage(microbatch: int = 16) -> tuple[nn.Module, Callable, Callable, tor
 def peak_bytes() -> int:
     """Most memory that this process has had."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def timed(step: Callable, warm_up: int, steps: int) -> float:
+    """Seconds of one of `steps` steps, from all ranks' start to the end of the last."""
+    for _ in range(warm_up):
+        step()
+    dist.barrier()
+    start = time.monotonic()
+    for _ in range(steps):
+        step()
+    dist.barrier()
+    return (time.monotonic() - start) / steps
