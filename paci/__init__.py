@@ -13,7 +13,7 @@ take a fraction of a second:
     local                                            all stages in one process
     perform segment checkpoint                       what both executors do, and what is left
     distributed engine links transport books         a rank a process: its loop, its messages
-    handshake bulletin failure evaluation            what ranks settle, tell each other, do besides
+    handshake bulletin failure evaluation wakeups    what ranks settle, tell each other, do besides
     launch emulated                                  processes here; devices that are not there
 """
 

@@ -27,6 +27,7 @@ from paci.segment import Batch, Segment, Update
 from paci.simulate import fixed_order
 from paci.stage import Loss, MakeOptimizer, Stage, check_no_shared_parameters
 from paci.transport import LinkLost, Receiver, talking_to
+from paci.wakeups import without_interrupting
 
 ORDERS = ("dynamic", "static")
 
@@ -96,7 +97,8 @@ class DistributedPipeline:
         self._engine: Engine | None = None  # of the segment in training
 
         self._control = dist.new_group(list(range(ranks)), backend="gloo")
-        self._links = Links(self._owner, self.rank, self.stages)
+        with without_interrupting():
+            self._links = Links(self._owner, self.rank, self.stages)
         self._inbox: SimpleQueue = SimpleQueue()
         self._board = Bulletin(self._inbox.put)
         agree_settings(
@@ -129,7 +131,7 @@ class DistributedPipeline:
         with self._failures():
             agree_settings(self.gather, microbatches=count, first_microbatch=first)
         whole_windows(count, self.accumulation)
-        with self._failures():
+        with self._failures(), without_interrupting():
             specs = self._agree_shapes(batches)
             for stage in self.stages:
                 stage.clear_books()

@@ -12,6 +12,7 @@ import torch
 import torch.distributed as dist
 
 import paci
+from paci.transport import Receiver
 from tests.paci import toys
 
 SEED = 5
@@ -175,6 +176,28 @@ def left_by_a_closed_pipeline() -> tuple[int, int]:
     finally:
         gc.enable()
     return after[0] - before[0], after[1] - before[1]
+
+
+def wakeups() -> tuple[frozenset[int], int]:
+    """How the threads that compute and receive are scheduled in the midst of training, and how
+    many of gloo's that carry messages are scheduled as a batch."""
+    seen: set[int] = set()
+
+    def look(*_) -> None:
+        receivers = (t for t in threading.enumerate() if isinstance(t, Receiver))
+        seen.update(os.sched_getscheduler(t.native_id) for t in receivers)
+        seen.add(os.sched_getscheduler(0))
+
+    line = pipeline(own(dist.get_world_size()))
+    batches = toys.batches(8)
+    line.train(batches)
+    line.stages[0].module.register_forward_pre_hook(look)
+    line.train(batches)
+    tasks = Path("/proc/self/task").iterdir()
+    loops = [int(task.name) for task in tasks if "gloo_tcp" in (task / "comm").read_text()]
+    policies = [os.sched_getscheduler(loop) for loop in loops]
+    line.close()
+    return frozenset(seen), policies.count(os.SCHED_BATCH)
 
 
 def interrupted(schedule: str, order: str, at: int) -> dict:

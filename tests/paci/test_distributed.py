@@ -1,3 +1,4 @@
+import os
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -59,6 +60,7 @@ def attempt(ranks: int) -> dict | Exception:
             "train": (fleet.train_all, CONFIGURATIONS),
             "gradients": (fleet.gradients, 8),
             "emulated": (fleet.emulated, EMULATED, COST, 4),
+            "wakeups": (fleet.wakeups,),
             "left": (fleet.left_by_a_closed_pipeline,),
             "elsewhere": (fleet.checkpoints, "paci", folder / "elsewhere", False),
         }
@@ -139,6 +141,12 @@ def test_equals_local_to_the_last_bit(ranks, configuration):
     assert segment.timeline.orders() == expected.timeline.orders()
     evaluation = one.evaluate(toys.batches(3))
     assert [r["evaluation"] for r in ours] == [evaluation] * ranks
+
+
+@fleets
+def test_a_message_interrupts_no_work(ranks):
+    of_groups = 2  # one carries activations, one gradients
+    assert set(results(ranks)["wakeups"]) == {(frozenset([os.SCHED_BATCH]), of_groups)}
 
 
 @fleets
