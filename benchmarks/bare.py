@@ -1,8 +1,5 @@
-"""1F1B by hand, over gloo: the order written down, autograd, and as little else as can be.
-
-What messages and mathematics cost where nobody decides, checks or notes anything. That is about
-the least that a pipeline in Python on torch.distributed takes, whatever its runtime.
-"""
+"""1F1B by hand, over gloo: the order written down, autograd, and as little else as can be. What
+messages and mathematics cost where nobody decides, checks or notes anything."""
 
 from collections import deque
 

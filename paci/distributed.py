@@ -20,7 +20,7 @@ from paci.cost import Cost, Durations
 from paci.emulated import Emulated, EmulatedDevice, EmulatedStage, emulated_loss
 from paci.engine import Engine
 from paci.failure import LOST, RankFailed, first_failure, post_failure
-from paci.handshake import Refused, agree_settings, agree_shapes, clock_offset
+from paci.handshake import Refused, agree_settings, agree_shapes, clock_offset, refuse
 from paci.links import Links, Specs, drain
 from paci.schedules import Schedule, build
 from paci.segment import Batch, Segment, Update
@@ -200,12 +200,18 @@ class DistributedPipeline:
 
     def load(self, folder: Path) -> bool:
         """Go on from the newest valid checkpoint below `folder`, by however many stages it was
-        written; False if there is none."""
+        written; False if there is none. Raises ValueError, at every rank, if it does not fit the
+        stages of any."""
         with self._failures():
             newest = self.gather(checkpoint.newest(folder) if self.rank == 0 else None)[0]
             if newest is None:
                 return False
-            state = checkpoint.load(newest, self.stages)
+            problem = None
+            try:
+                state = checkpoint.load(newest, self.stages)
+            except ValueError as error:
+                problem = str(error)
+            refuse(self.gather, problem)
         self.microbatch, self.seconds = state["microbatch"], state["seconds"]
         return True
 

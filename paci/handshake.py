@@ -40,7 +40,7 @@ def agree_shapes(
     rank `owner[i]`. One micro-batch goes through the whole pipeline, in evaluation mode; if a
     stage cannot take it every rank raises the same `Refused`."""
     specs: dict[int, Spec | None] = {}  # None: an earlier stage could not take its input
-    error = None
+    problem = None
     for stage in stages:
         if not stage.is_first and stage.index not in specs:
             specs[stage.index] = _receive(owner[stage.index - 1], control, stage.device)
@@ -49,15 +49,20 @@ def agree_shapes(
             try:
                 input = batch[0] if stage.is_first else entering.zeros()
                 leaving = Spec.of(stage.probe(input, batch[1]))
-            except ValueError as problem:
-                error = str(problem)
+            except ValueError as error:
+                problem = str(error)
         if not stage.is_last:
             specs[stage.index + 1] = leaving
             _send(leaving, stage, owner, control)
-    for problem in gather(error):
-        if problem:
-            raise Refused(problem)
+    refuse(gather, problem)
     return specs
+
+
+def refuse(gather: Gather, problem: str | None) -> None:
+    """Raise `Refused`, at every rank, if any has a `problem`: that of the first that has one."""
+    for of_rank in gather(problem):
+        if of_rank:
+            raise Refused(of_rank)
 
 
 def _send(spec: Spec | None, stage: Stage, owner: Sequence[int], control) -> None:

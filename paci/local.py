@@ -152,7 +152,7 @@ class LocalPipeline:
 
     def load(self, folder: Path) -> bool:
         """Go on from the newest valid checkpoint below `folder`, by however many stages it was
-        written; False if there is none."""
+        written; False if there is none. Raises ValueError if it does not fit the stages."""
         newest = checkpoint.newest(folder)
         if newest is None:
             return False

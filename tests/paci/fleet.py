@@ -136,8 +136,9 @@ def checkpoints(schedule: str, folder: Path, save: bool) -> dict:
     }
 
 
-def refused(misfit: str) -> str:
-    """What every rank says to unequal arguments or stages that do not fit."""
+def refused(misfit: str, folder: Path) -> str:
+    """What every rank says to unequal arguments or stages that do not fit, not even the checkpoint
+    in `folder`."""
     rank, options = dist.get_rank(), {}
     module, count = own(dist.get_world_size()), 8
     if misfit == "shapes" and rank == 1:
@@ -150,9 +151,16 @@ def refused(misfit: str) -> str:
         module = [toys.layer(), toys.layer()]
     if misfit == "names":
         module = toys.layer()
+    if misfit == "checkpoint" and rank == 1:
+        module = toys.Layers({"1": torch.nn.Sequential(torch.nn.Linear(toys.WIDTH, 5))})
     try:
         line = pipeline(module, **options)
-        line.save(Path("nowhere")) if misfit == "names" else line.train(toys.batches(count))
+        if misfit == "names":
+            line.save(Path("nowhere"))
+        elif misfit == "checkpoint":
+            line.load(folder)
+        else:
+            line.train(toys.batches(count))
     except ValueError as error:
         return str(error)
 

@@ -41,6 +41,7 @@ MISFITS = {
     "order": "the same order: it is 'dynamic' at rank 0 and 'static' at rank 1",
     "placement": "paci puts ",
     "names": "stages have a weight named 0.weight: to be saved together",
+    "checkpoint": "does not fit the model: 1.0.weight wants (5, 4), there is a shape of (4, 4)",
 }
 
 
@@ -70,7 +71,7 @@ def attempt(ranks: int) -> dict | Exception:
         for schedule, order, at in INTERRUPTED:
             jobs[schedule, order, at] = fleet.interrupted, schedule, order, at % ranks
         for misfit in MISFITS:
-            jobs[misfit] = fleet.refused, misfit
+            jobs[misfit] = fleet.refused, misfit, folder / "elsewhere"
         write_elsewhere(folder / "elsewhere", ranks)
         try:
             by_rank = spawn(fleet.all_of, ranks, list(jobs.values()))
