@@ -66,8 +66,8 @@ def refuse(gather: Gather, problem: str | None) -> None:
 
 
 def _send(spec: Spec | None, stage: Stage, owner: Sequence[int], control) -> None:
-    if not stage.is_last and owner[stage.index + 1] != owner[stage.index]:
-        to = owner[stage.index + 1]
+    to = owner[stage.index + 1]
+    if to != owner[stage.index]:
         with talking_to(to):
             dist.send_object_list([spec and spec[:2]], to, group=control)
 

@@ -3,15 +3,19 @@
 import gc
 import os
 import signal
+import socket
+import struct
 import threading
 import time
 import warnings
+from contextlib import suppress
 from pathlib import Path
 
 import torch
 import torch.distributed as dist
 
 import paci
+from paci.links import WIDE
 from paci.transport import Receiver
 from tests.paci import toys
 
@@ -163,6 +167,19 @@ def refused(misfit: str, folder: Path) -> str:
             line.train(toys.batches(count))
     except ValueError as error:
         return str(error)
+
+
+def widened() -> int:
+    """The connections over which a message that widens one has come, once a pipeline is made."""
+    line = pipeline(own(dist.get_world_size()))
+    received = []
+    for file in Path("/proc/self/fd").iterdir():
+        a_socket = int(file.name), socket.AF_INET, socket.SOCK_STREAM  # or anything else
+        with suppress(OSError), socket.fromfd(*a_socket) as connection:
+            info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 136)
+            received += struct.unpack_from("Q", info, 128)  # tcpi_bytes_received, see linux/tcp.h
+    line.close()
+    return sum(count >= WIDE for count in received)
 
 
 def left_by_a_closed_pipeline() -> tuple[int, int]:

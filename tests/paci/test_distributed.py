@@ -61,6 +61,7 @@ def attempt(ranks: int) -> dict | Exception:
             "train": (fleet.train_all, CONFIGURATIONS),
             "gradients": (fleet.gradients, 8),
             "emulated": (fleet.emulated, EMULATED, COST, 4),
+            "widened": (fleet.widened,),
             "wakeups": (fleet.wakeups,),
             "left": (fleet.left_by_a_closed_pipeline,),
             "elsewhere": (fleet.checkpoints, "paci", folder / "elsewhere", False),
@@ -142,6 +143,13 @@ def test_equals_local_to_the_last_bit(ranks, configuration):
     assert segment.timeline.orders() == expected.timeline.orders()
     evaluation = one.evaluate(toys.batches(3))
     assert [r["evaluation"] for r in ours] == [evaluation] * ranks
+
+
+@fleets
+def test_every_link_is_widened(ranks):
+    """One that is not stalls messages a little larger than 64 KB for 40 ms, now and then."""
+    links = [1, *[2] * (ranks - 2), 1]  # that end at each rank
+    assert results(ranks)["widened"] == tuple(links)
 
 
 @fleets
