@@ -40,7 +40,7 @@ PARTS = {
 """What a rank's memory is for, and the column of `Frames.stages` that tells."""
 
 
-def is_paci(variant: Variant) -> bool:
+def is_papers_paci(variant: Variant) -> bool:
     """PACI as the paper has it, which has no slack."""
     return variant.is_paci and not variant.slack
 
@@ -104,7 +104,7 @@ def theory_check(made: pd.DataFrame) -> pd.DataFrame:
     key = [*SETTING, "m"]
     flush, paci = (
         made.loc[made["variant"].map(is_it), [*key, "rate", "doubt", "balance"]]
-        for is_it in (lambda it: it.is_flush, is_paci)
+        for is_it in (lambda it: it.is_flush, is_papers_paci)
     )
     both = flush.merge(paci, on=key, suffixes=("", " of paci"))
     found = both[key].assign(flush=both["rate"], paci=both["rate of paci"])

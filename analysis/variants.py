@@ -32,7 +32,7 @@ class Variant:
 
     @property
     def is_paci(self) -> bool:
-        """PACI as the paper has it: one copy of the weights, of which backwards see the newest."""
+        """One copy of the weights, of which backwards see the newest; whatever the slack."""
         return self.method == "paci" and self.weights == "live"
 
     @property

@@ -1,1 +1,2 @@
-"""What the project claims of its speed, measured: each a ratio of two things in one run."""
+"""What the project claims of its speed, measured: ratios of two things in one run, a few rates and
+times."""

@@ -52,10 +52,12 @@ def measure() -> dict[str, float]:
         "empty_stage_vs_bare": ours["empty"] / by_hand["empty"],
         "empty_stage_ms": ours["empty"] * 1000,
         "torch_empty_stage_ms": theirs["empty"] * 1000,
+        "bare_empty_stage_ms": by_hand["empty"] * 1000,
         "empty_stage_512k_vs_torch": ours["empty 512k"] / theirs["empty 512k"],
         "empty_stage_512k_vs_bare": ours["empty 512k"] / by_hand["empty 512k"],
         "empty_stage_512k_ms": ours["empty 512k"] * 1000,
         "torch_empty_stage_512k_ms": theirs["empty 512k"] * 1000,
+        "bare_empty_stage_512k_ms": by_hand["empty 512k"] * 1000,
         "paci_vs_torch_1f1b": their_real["seconds"] / our_real["seconds"],
         "paci_vs_torch_peak_memory": our_real["bytes"] / their_real["bytes"],
         "books_share": _books() / stages.WORK,
@@ -95,9 +97,10 @@ def _seconds(schedule: str, accumulation: int, size: int, count: int, **options)
     return (pipeline.seconds - before) / count
 
 
-def real(m: int = 4, windows: int = 12) -> dict[str, float]:
+def real() -> dict[str, float]:
     """Seconds a micro-batch of two stages of the laptop model, and this rank's peak bytes."""
     module, make_optimizer, loss_fn, tokens = stages.real_stage()
+    m, windows = stages.REAL_M, stages.REAL_WINDOWS
     pipeline = paci.DistributedPipeline(
         module, "paci", m, optimizer=make_optimizer, loss_fn=loss_fn
     )

@@ -22,9 +22,10 @@ def empty_and_emulated() -> dict[str, float]:
     }
 
 
-def real(m: int = 4, windows: int = 12) -> dict[str, float]:
+def real() -> dict[str, float]:
     """Seconds a micro-batch of two stages of the laptop model, and this rank's peak bytes."""
     module, make_optimizer, loss_fn, tokens = stages.real_stage()
+    m, windows = stages.REAL_M, stages.REAL_WINDOWS
     optimizer = make_optimizer(module.parameters())
     forward_and_backward = _step(module, m, loss_fn, tokens.repeat(m, 1))
 

@@ -14,7 +14,8 @@ from paci import Cost
 RANKS, M = 8, 32
 COST = Cost(forward=0.020, backward=0.040)  # seconds of an emulated stage
 WORK = COST.forward + COST.backward
-KB64, KB512 = 16 * 1024, 128 * 1024  # numbers of an activation
+KB64, KB512 = 16 * 1024, 128 * 1024  # float32 numbers of an activation of so many bytes
+REAL_M, REAL_WINDOWS, SEQUENCES = 4, 12, 16  # of the two real stages; sequences a micro-batch
 VOCABULARY = 257
 
 
@@ -33,7 +34,7 @@ def empty_loss(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
     return nn.functional.mse_loss(output, target)
 
 
-def real_stage(microbatch: int = 16) -> tuple[nn.Module, Callable, Callable, torch.Tensor]:
+def real_stage() -> tuple[nn.Module, Callable, Callable, torch.Tensor]:
     """This rank's half of the laptop model, what makes its optimizer, its loss, and the tokens of
     a micro-batch, which are its targets as well."""
     from experiments import models  # seconds to import, which eight emulated ranks can do without
@@ -43,7 +44,7 @@ def real_stage(microbatch: int = 16) -> tuple[nn.Module, Callable, Callable, tor
     torch.set_num_threads(1)
     config = compose(["scale=laptop"])
     module = models.build_stages(config.model, VOCABULARY, 2, seed=0)[dist.get_rank()]
-    tokens = torch.randint(VOCABULARY, (microbatch, config.model.context))
+    tokens = torch.randint(VOCABULARY, (SEQUENCES, config.model.context))
     return module, make_optimizer(config), models.loss, tokens
 
 

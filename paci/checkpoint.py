@@ -1,7 +1,7 @@
 """State that survives: one file a stage, written by whoever holds it, valid only together.
 
     checkpoints/
-      000120/                  micro-batches done when it was taken, all stages drained
+      000000120/               micro-batches done when it was taken, all stages drained
         stage-0.safetensors    model/<name>, optimizer/<name>/<key>, weights/<name>/<key>
         stage-1.safetensors
         manifest.json          SHA-256 of every part; written last, by a rename of the folder

@@ -44,7 +44,7 @@ def play(schedule: Schedule, microbatches: int, durations: Durations) -> Iterato
     """Yield the fields of every `Step`, in the order in which the actions start.
 
     A step is yielded before it takes effect and after everything that it depends on. Plain
-    tuples, because a third of a million of them a second go through here.
+    tuples, because half a million of them a second go through here.
 
     Raises ValueError unless `microbatches` is a whole number of windows, and Deadlock if the rule
     leaves work undone.

@@ -20,14 +20,14 @@ from paci.cost import Cost, Durations
 from paci.emulated import Emulated, EmulatedDevice, EmulatedStage, emulated_loss
 from paci.engine import Engine
 from paci.failure import LOST, RankFailed, first_failure, post_failure
-from paci.handshake import Refused, agree_settings, agree_shapes, clock_offset, refuse
+from paci.handshake import Refused, agree_settings, agree_shapes, clock_offset, refused_together
 from paci.links import Links, Specs, drain
 from paci.schedules import Schedule, build
 from paci.segment import Batch, Segment, Update
 from paci.simulate import fixed_order
-from paci.stage import Loss, MakeOptimizer, Stage, check_no_shared_parameters
+from paci.stage import LearningRate, Loss, MakeOptimizer, Stage, check_no_shared_parameters
 from paci.transport import LinkLost, Receiver, talking_to
-from paci.wakeups import without_interrupting
+from paci.wakeups import without_preempting
 
 ORDERS = ("dynamic", "static")
 
@@ -36,10 +36,10 @@ class DistributedPipeline:
     """Train a pipeline of which this process holds `stages`: a module, or several, in order.
 
     Every rank of the default process group makes one, with the same arguments but its own stages.
-    They are those of `LocalPipeline`, and:
+    They are those of `LocalPipeline` without `cost`; `weights` is a name; and:
 
     order    "dynamic": the schedule decides by what has arrived; "static": the order that it takes
-             when all times are uniform is fixed in advance, and results repeat to the last bit
+             at the default `Cost()` is fixed in advance, and results repeat to the last bit
     emulate  times in seconds that stages take instead of computing
 
     Raises ValueError, at every rank, for unknown names, impossible sizes and unequal arguments.
@@ -55,56 +55,49 @@ class DistributedPipeline:
         *,
         optimizer: MakeOptimizer,
         loss_fn: Loss,
-        lr_lambda: Callable[[int], float] | None = None,
+        lr_lambda: LearningRate | Sequence[LearningRate] | None = None,
         seed: int = 0,
         measure_every: int = 0,
         order: str = "dynamic",
         emulate: Cost | None = None,
     ):
-        if order not in ORDERS:
-            raise ValueError(f"unknown order {order!r}: choose from {', '.join(ORDERS)}")
         modules = [stages] if isinstance(stages, nn.Module) else list(stages)
-        self.rank, ranks = dist.get_rank(), dist.get_world_size()
-        total = ranks * len(modules)
-        self.schedule = build(schedule, total, accumulation, slack)
-        self.accumulation = self.schedule.accumulation
+        self.rank = dist.get_rank()
         self.order = order
         self.seed = seed
         self.emulate = emulate
-        placement = self.schedule.placement
-        if any(len(own) != len(modules) for own in placement):
-            raise ValueError(
-                f"{self.schedule.name} puts {total} stages on ranks as {placement}: "
-                f"{len(modules)} on each of {ranks} ranks do not fit"
-            )
-        self._owner = self.schedule.rank_of
-        own, make = placement[self.rank], Stage
-        check_no_shared_parameters(dict(zip(own, modules, strict=True)))
-        if emulate is not None:
-            device, loss_fn, make = EmulatedDevice(), emulated_loss(loss_fn), EmulatedStage
-            modules = [Emulated(m, i, device) for i, m in zip(own, modules, strict=True)]
-        self.stages = [
-            make(
-                index, total, module, self.accumulation, optimizer, lr_lambda=lr_lambda,
-                loss_fn=loss_fn, weights=weights, seed=seed, measure_every=measure_every,
-            )
-            for index, module in zip(own, modules, strict=True)
-        ]  # fmt: skip
         self.microbatch = 0  # the index of the next one
         self.seconds = 0.0  # of training on the wall, all segments together
         self.interrupted = False  # whether the last segment was asked to end early
         self._segment = 0
         self._engine: Engine | None = None  # of the segment in training
 
-        self._control = dist.new_group(list(range(ranks)), backend="gloo")
-        with without_interrupting():
-            self._links = Links(self._owner, self.rank, self.stages)
+        everyone = list(range(dist.get_world_size()))
+        self._control = dist.new_group(everyone, backend="gloo")
+        try:
+            agree_settings(
+                self.gather, stages=len(modules), schedule=getattr(schedule, "name", schedule),
+                accumulation=getattr(schedule, "accumulation", accumulation), slack=slack,
+                weights=weights, order=order, seed=seed,
+            )  # fmt: skip
+            with refused_together(self.gather):
+                if order not in ORDERS:
+                    raise ValueError(f"unknown order {order!r}: choose from {', '.join(ORDERS)}")
+                self.schedule = build(schedule, len(everyone) * len(modules), accumulation, slack)
+                self.accumulation = self.schedule.accumulation
+                self.stages = self._make_stages(
+                    modules, optimizer=optimizer, lr_lambda=lr_lambda, loss_fn=loss_fn,
+                    weights=weights, seed=seed, measure_every=measure_every,
+                )  # fmt: skip
+        except Refused:
+            dist.destroy_process_group(self._control)
+            raise
+
+        self._rank_of = self.schedule.rank_of
+        with without_preempting():
+            self._links = Links(self._rank_of, self.rank, self.stages)
         self._inbox: SimpleQueue = SimpleQueue()
         self._board = Bulletin(self._inbox.put)
-        agree_settings(
-            self.gather, stages=len(modules), schedule=self.schedule.name, order=order, seed=seed,
-            accumulation=self.accumulation, slack=slack, weights=weights,
-        )  # fmt: skip
         self._links.widen()
         self._offset = clock_offset(self.gather, self._control)
 
@@ -131,14 +124,14 @@ class DistributedPipeline:
         with self._failures():
             agree_settings(self.gather, microbatches=count, first_microbatch=first)
         whole_windows(count, self.accumulation)
-        with self._failures(), without_interrupting():
+        with self._failures(), without_preempting():
             specs = self._agree_shapes(batches)
             for stage in self.stages:
                 stage.clear_books()
             if self.stages[0].device.type == "cuda":
                 torch.cuda.reset_peak_memory_stats(self.stages[0].device)
             if self.emulate:
-                durations = Durations(self.emulate, len(self._owner), count, self.seed, first)
+                durations = Durations(self.emulate, len(self._rank_of), count, self.seed, first)
                 for stage in self.stages:
                     stage.begin(durations, specs, first)
             self._segment += 1
@@ -171,7 +164,7 @@ class DistributedPipeline:
         with self._failures():
             losses = evaluation.evaluate(self._links, self._agree_shapes(batches), batches)
             loss = torch.stack(losses).mean().item() if losses else None
-            return self.gather(loss)[self._owner[-1]]
+            return self.gather(loss)[self._rank_of[-1]]
 
     def interrupt(self) -> None:
         """Ask all ranks to end the segment in training (or the next) after the window that has
@@ -180,7 +173,7 @@ class DistributedPipeline:
 
     def gather(self, value: object) -> list:
         """The `value` of every rank, in order of ranks, at every rank. All ranks call it."""
-        values = [None] * len(self.schedule.placement)
+        values = [None] * dist.get_world_size()
         with talking_to(None):
             dist.all_gather_object(values, value, group=self._control)
         return values
@@ -206,12 +199,8 @@ class DistributedPipeline:
             newest = self.gather(checkpoint.newest(folder) if self.rank == 0 else None)[0]
             if newest is None:
                 return False
-            problem = None
-            try:
+            with refused_together(self.gather):
                 state = checkpoint.load(newest, self.stages)
-            except ValueError as error:
-                problem = str(error)
-            refuse(self.gather, problem)
         self.microbatch, self.seconds = state["microbatch"], state["seconds"]
         return True
 
@@ -225,8 +214,26 @@ class DistributedPipeline:
         dist.destroy_process_group(self._control)
         del self._control  # its threads and connections last as long as anybody holds it
 
+    def _make_stages(self, modules: list[nn.Module], *, loss_fn: Loss, **options) -> list[Stage]:
+        """This rank's. Raises ValueError if they are not what the schedule puts on a rank."""
+        placement, total = self.schedule.placement, self.schedule.stages
+        if any(len(own) != len(modules) for own in placement):
+            raise ValueError(
+                f"{self.schedule.name} puts {total} stages on ranks as {placement}: "
+                f"{len(modules)} on each of {len(placement)} ranks do not fit"
+            )
+        own, make = placement[self.rank], Stage
+        check_no_shared_parameters(dict(zip(own, modules, strict=True)))
+        if self.emulate is not None:
+            device, loss_fn, make = EmulatedDevice(), emulated_loss(loss_fn), EmulatedStage
+            modules = [Emulated(m, i, device) for i, m in zip(own, modules, strict=True)]
+        return [
+            make(index, total, module, self.accumulation, loss_fn=loss_fn, **options)
+            for index, module in zip(own, modules, strict=True)
+        ]
+
     def _agree_shapes(self, batches: Sequence[Batch]) -> Specs:
-        return agree_shapes(self.stages, self._owner, batches[0], self.gather, self._control)
+        return agree_shapes(self.stages, self._rank_of, batches[0], self.gather, self._control)
 
     def _finish(
         self, count: int, started: float, senders: dict, receivers: list[Receiver]
@@ -247,7 +254,7 @@ class DistributedPipeline:
         own = [s._replace(start=s.start + shift, end=s.end + shift) for s in engine.steps]
         steps = [None] * len(ranks) if self.reports else None
         with talking_to(None):
-            dist.gather_object(own, steps, self._owner[-1], group=self._control)
+            dist.gather_object(own, steps, self._rank_of[-1], group=self._control)
         if not self.reports:
             return None
         rows = [step for of_rank in steps for step in of_rank]
@@ -255,14 +262,19 @@ class DistributedPipeline:
         return segment_of(ranks, rows, losses, self.accumulation)
 
     def _on_notice(self, notice: dict | None) -> None:
-        """What the board says, read while training."""
+        """What the board says, read while training.
+
+        {"failed": ...}          ends this rank; so does None, that the board is gone
+        {"interrupt": rank}      is answered, where stage 0 is, with
+        {"stop": micro-batches, "segment": its number}, which every rank obeys
+        """
         if notice is None:
             why = "the process that holds torch's store is gone"
             raise RankFailed(None, None, None, LOST, why)
         if "failed" in notice:
             raise RankFailed(*notice["failed"])
         engine = self._engine
-        if "interrupt" in notice and self._owner[0] == self.rank and not self.interrupted:
+        if "interrupt" in notice and self._rank_of[0] == self.rank and not self.interrupted:
             notice = {"stop": engine.window_end, "segment": self._segment}
             self._board.post(notice)
         if notice.get("segment") == self._segment:
@@ -280,7 +292,7 @@ class DistributedPipeline:
         except LinkLost as lost:
             raise first_failure(self._board, self._inbox, lost, self.microbatch) from lost
         except BaseException as error:
-            at = self._engine.now if self._engine else (None, None)
+            at = self._engine.at_work if self._engine else (None, None)
             failure = RankFailed.of(self.rank, error, at)
             post_failure(self._board, failure)
             if not isinstance(error, Exception):

@@ -63,7 +63,7 @@ class Engine:
         self.steps: list[Step] = []
         self.waiting: Counter[str] = Counter()
         self.losses: list[torch.Tensor] = []
-        self.now: tuple[int | None, int | None] = (None, None)  # stage, micro-batch at work
+        self.at_work: tuple[int | None, int | None] = (None, None)  # stage, micro-batch
         device = stages[0].device
         self._settle = _settle_stream if device.type == "cuda" else lambda: None
         self._admit()
@@ -105,16 +105,16 @@ class Engine:
                 view.inputs = self.count
 
     def _act(self, view: StageView, kind: str, batch_of: Callable[[int], Batch]) -> None:
-        stage, index = self.stages[view.index], view.microbatch(kind)
-        self.now = stage.index, self.first + index
+        stage, microbatch = self.stages[view.index], view.microbatch(kind)
+        self.at_work = stage.index, self.first + microbatch
         a, rate = self.rule.accumulation, stage.learning_rate
         version = view.weights // a
         start = time.monotonic()
-        loss = perform(stage, kind, self.first + index, batch_of, self.mail.take, self._send)
+        loss = perform(stage, kind, self.first + microbatch, batch_of, self.mail.take, self._send)
         self._settle()
         view.finish(kind)
         end = time.monotonic()
-        self.steps.append(Step(self.rank, stage.index, kind, index, start, end, version))
+        self.steps.append(Step(self.rank, stage.index, kind, microbatch, start, end, version))
         if loss is not None:
             self.losses.append(loss)
         if self.on_window and stage.is_last and view.weights // a > version:

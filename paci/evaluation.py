@@ -25,14 +25,15 @@ def evaluate(links: Links, specs: Specs, batches: Sequence[Batch]) -> list[torch
     senders = links.senders(specs, FORWARD)
     arriving = {
         stage.index: _arriving(
-            links.groups[stage.index, FORWARD], links.owner[stage.index - 1], stage.index,
+            links.groups[stage.index, FORWARD], links.rank_of[stage.index - 1], stage.index,
             specs[stage.index], len(batches),
         )
         for stage in links.stages if links.is_elsewhere(stage.index - 1)
     }  # fmt: skip
     staying: dict[int, torch.Tensor] = {}  # at this rank, until the next tick, by receiving stage
     losses = []
-    for tick in range(len(batches) + len(links.owner) - 1):
+    for tick in range(len(batches) + len(links.rank_of) - 1):
+        # Later stages first: they take what this tick would replace.
         for stage in sorted(links.stages, key=lambda stage: -stage.index):
             microbatch, to = tick - stage.index, stage.index + 1
             if not 0 <= microbatch < len(batches):

@@ -1,7 +1,8 @@
 """What ranks settle before they train: the same settings, the shapes of messages, one clock."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
@@ -29,45 +30,54 @@ def agree_settings(gather: Gather, **settings) -> None:
                 )
 
 
+@contextmanager
+def refused_together(gather: Gather) -> Iterator[None]:
+    """What any rank refuses inside, with a ValueError, all refuse: every rank raises the same
+    `Refused`, that of the first rank that has one."""
+    problem = None
+    try:
+        yield
+    except ValueError as error:
+        problem = str(error)
+    for of_rank in gather(problem):
+        if of_rank:
+            raise Refused(of_rank)
+
+
 def agree_shapes(
     stages: Sequence[Stage],
-    owner: Sequence[int],
+    rank_of: Sequence[int],
     batch: tuple[torch.Tensor, torch.Tensor],
     gather: Gather,
     control: dist.ProcessGroup,
 ) -> dict[int, Spec]:
-    """{stage: what enters it}, for what enters and leaves this rank's `stages`; stage i is at
-    rank `owner[i]`. One micro-batch goes through the whole pipeline, in evaluation mode; if a
-    stage cannot take it every rank raises the same `Refused`."""
+    """{stage: what enters it}, for what enters and leaves this rank's `stages`; `rank_of` each
+    stage of the pipeline is known. One micro-batch goes through all of them, in evaluation mode; if
+    one cannot take it every rank raises the same `Refused`."""
     specs: dict[int, Spec | None] = {}  # None: an earlier stage could not take its input
     problem = None
     for stage in stages:
         if not stage.is_first and stage.index not in specs:
-            specs[stage.index] = _receive(owner[stage.index - 1], control, stage.device)
+            specs[stage.index] = _receive(rank_of[stage.index - 1], control, stage.device)
         entering, leaving = specs.get(stage.index), None
         if stage.is_first or entering:
             try:
                 input = batch[0] if stage.is_first else entering.zeros()
                 leaving = Spec.of(stage.probe(input, batch[1]))
             except ValueError as error:
-                problem = str(error)
+                problem = error
         if not stage.is_last:
             specs[stage.index + 1] = leaving
-            _send(leaving, stage, owner, control)
-    refuse(gather, problem)
+            _send(leaving, stage, rank_of, control)
+    with refused_together(gather):
+        if problem:
+            raise problem
     return specs
 
 
-def refuse(gather: Gather, problem: str | None) -> None:
-    """Raise `Refused`, at every rank, if any has a `problem`: that of the first that has one."""
-    for of_rank in gather(problem):
-        if of_rank:
-            raise Refused(of_rank)
-
-
-def _send(spec: Spec | None, stage: Stage, owner: Sequence[int], control) -> None:
-    to = owner[stage.index + 1]
-    if to != owner[stage.index]:
+def _send(spec: Spec | None, stage: Stage, rank_of: Sequence[int], control) -> None:
+    to = rank_of[stage.index + 1]
+    if to != rank_of[stage.index]:
         with talking_to(to):
             dist.send_object_list([spec and spec[:2]], to, group=control)
 

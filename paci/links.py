@@ -20,13 +20,13 @@ Specs = dict[int, Spec]
 
 
 class Links:
-    """Those of the rank that holds `stages`, where stage i is at rank `owner[i]`. Every rank makes
-    one, for it makes the process groups."""
+    """Those of the rank that holds `stages`; `rank_of` each stage of the pipeline is known. Every
+    rank makes one, for it makes the process groups."""
 
-    def __init__(self, owner: Sequence[int], rank: int, stages: Sequence[Stage]):
-        self.owner, self.rank, self.stages = owner, rank, stages
+    def __init__(self, rank_of: Sequence[int], rank: int, stages: Sequence[Stage]):
+        self.rank_of, self.rank, self.stages = rank_of, rank, stages
         self.backend = "nccl" if stages[0].device.type == "cuda" else "gloo"
-        self.groups = _groups(len(owner), len(stages), self.backend)
+        self.groups = _groups(len(rank_of), len(stages), self.backend)
 
     def widen(self) -> None:
         """Send one large message over every link that is a TCP connection; every rank does.
@@ -38,7 +38,7 @@ class Links:
         if self.backend != "gloo":
             return
         large = torch.empty(WIDE, dtype=torch.uint8)
-        specs = dict.fromkeys(range(len(self.owner)), Spec.of(large))
+        specs = dict.fromkeys(range(len(self.rank_of)), Spec.of(large))
         receivers, senders = self.receivers(specs, 1, SimpleQueue()), self.senders(specs)
         for sender in senders.values():
             sender.send(large)
@@ -53,7 +53,7 @@ class Links:
             for kind, to in ((FORWARD, stage.index + 1), (BACKWARD, stage.index - 1)):
                 if kind in kinds and self.is_elsewhere(to):
                     spec = specs[max(to, stage.index)]
-                    senders[to, kind] = Sender(self.groups[to, kind], self.owner[to], to, spec)
+                    senders[to, kind] = Sender(self.groups[to, kind], self.rank_of[to], to, spec)
         return senders
 
     def receivers(self, specs: Specs, count: int, inbox: SimpleQueue) -> list[Receiver]:
@@ -64,7 +64,7 @@ class Links:
                 if self.is_elsewhere(source):
                     receivers.append(
                         Receiver(
-                            self.groups[stage.index, kind], self.owner[source], source,
+                            self.groups[stage.index, kind], self.rank_of[source], source,
                             stage.index, kind, specs[max(source, stage.index)], count, inbox,
                         )
                     )  # fmt: skip
@@ -72,7 +72,7 @@ class Links:
 
     def is_elsewhere(self, stage: int) -> bool:
         """Whether there is such a stage, and it is at another rank."""
-        return 0 <= stage < len(self.owner) and self.owner[stage] != self.rank
+        return 0 <= stage < len(self.rank_of) and self.rank_of[stage] != self.rank
 
     def close(self) -> None:
         """Give the process groups back; every rank does."""

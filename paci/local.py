@@ -25,6 +25,11 @@ class LocalPipeline:
     The order of the actions, and so the weights each of them sees, is that of `paci.simulate`
     for the same schedule and cost; the losses and weights are those of the real pipeline.
 
+    schedule       a name in `paci.SCHEDULES`, or a `Schedule`
+    accumulation   a, the micro-batches of one update; None: the schedule's own, mostly 4
+    slack          forwards more in flight at every stage but the last; PACI's only
+    weights        which weights an action sees: a name in `paci.weights.WEIGHTS`, or what makes a
+                   policy from a stage
     optimizer      makes an optimizer from a stage's parameters: `lambda params: AdamW(params)`
     lr_lambda      factor on its learning rate as a function of the stage's own version; or one
                    such function for each stage

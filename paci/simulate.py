@@ -36,7 +36,7 @@ def simulate(
 
 
 def fixed_order(schedule: Schedule, microbatches: int) -> Recorded:
-    """The order that `schedule` takes when all times are uniform, whatever they really are.
+    """The order that `schedule` takes at the default `Cost()`, whatever times really are.
 
     Raises ValueError unless `microbatches` is a whole number of windows.
     """

@@ -264,8 +264,8 @@ def check_no_shared_parameters(stages: Mapping[int, nn.Module]) -> None:
 
 
 def _backward(edge: GradientEdge, gradient: torch.Tensor) -> None:
-    """What `torch.autograd.backward` comes to, after a third of its time: before, it compares in
-    Python the shapes that the engine compares again."""
+    """What `torch.autograd.backward` calls in the end. Before that it compares shapes in Python,
+    for a third of its time, and the engine compares them again."""
     _engine_run_backward(
         (edge,), (gradient,), False, False, (), allow_unreachable=True, accumulate_grad=True
     )

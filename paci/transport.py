@@ -78,9 +78,9 @@ class Sender:
                 f"{tuple(tensor.shape)}, {tensor.dtype}; agreed was {self.spec.shape}, "
                 f"{self.spec.dtype}"
             )
+        self._count += 1
         try:
             self._sent.append((self._backend.send([tensor], self.rank, self.stage), tensor))
-            self._count += 1
             if len(self._sent) > AHEAD:
                 self._wait()
         except RuntimeError as error:

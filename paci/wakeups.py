@@ -1,12 +1,12 @@
-"""Who computes when a message comes: whoever did, to the end, and not at once who waits for it.
+"""Whoever computes when a message comes goes on computing; who waits for it runs afterwards.
 
     usual    rank 2  F5 ──┐ message to rank 3   ┌── F5      two switches, and cold caches
              rank 3       └─ reads, posts, ... ─┘
     batch    rank 2  F5 ─────── F5 ┐
              rank 3                └─ reads, posts, ...
 
-Where ranks outnumber processors this is how they get through most. With a processor each there is
-nobody to interrupt, and nothing changes.
+Linux calls the first wake-up preemption. Without it ranks get more done where they outnumber
+processors; time slices end as ever. With a processor each there is nobody to preempt.
 """
 
 import os
@@ -15,10 +15,10 @@ from contextlib import contextmanager, suppress
 
 
 @contextmanager
-def without_interrupting() -> Iterator[None]:
-    """Inside, this thread does not interrupt another's work when something wakes it up; nor do the
-    threads that it starts there, ever. That is Linux's batch scheduling, see sched(7). Who has
-    chosen a policy already keeps it, and so does everybody where none may be chosen."""
+def without_preempting() -> Iterator[None]:
+    """Inside, this thread preempts nobody when something wakes it up; nor do the threads that it
+    starts there, ever. That is Linux's SCHED_BATCH, see sched(7). A thread that has a policy other
+    than the usual one keeps it, and so does everybody where none may be chosen."""
     before = os.sched_getscheduler(0)
     if before == os.SCHED_OTHER:
         _choose(os.SCHED_BATCH)

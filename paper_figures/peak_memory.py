@@ -10,7 +10,7 @@ from matplotlib.patches import Patch
 
 from analysis import CannotAnswer, Frames
 from analysis.made import counted
-from analysis.throughput import EXPERIMENTS, PARTS, SETTING, is_paci, memory
+from analysis.throughput import EXPERIMENTS, PARTS, SETTING, is_papers_paci, memory
 from paper_figures import style
 from paper_figures.command import main
 from paper_figures.published import published
@@ -42,7 +42,7 @@ def table(frames: Frames) -> pd.DataFrame:
             "total (MiB)": fullest["total"] / 2**20,
             "allocated (MiB)": fullest["allocated"] / 2**20,
             "over flush's at the same m": fullest["total"] / flush.reindex(fullest.index),
-            "paper's": [theirs if is_paci(it) else None for it in fullest["variant"]],
+            "paper's": [theirs if is_papers_paci(it) else None for it in fullest["variant"]],
         }
     ).reset_index(drop=True)
 

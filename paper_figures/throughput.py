@@ -12,7 +12,7 @@ from matplotlib.ticker import FixedLocator, NullLocator
 from analysis import CannotAnswer, Frames
 from analysis.made import counted
 from analysis.thresholds import GIVEN_COSTS
-from analysis.throughput import EXPERIMENTS, SETTING, is_paci, throughput
+from analysis.throughput import EXPERIMENTS, SETTING, is_papers_paci, throughput
 from paci.theory import bubble_efficiency
 from paper_figures import style
 from paper_figures.command import main
@@ -57,7 +57,7 @@ def note(made: pd.DataFrame) -> str:
 
 def draw(frames: Frames) -> Figure:
     made = throughput(frames)
-    made = made[[it.is_flush or is_paci(it) for it in made["variant"]]]
+    made = made[[it.is_flush or is_papers_paci(it) for it in made["variant"]]]
     if made.empty:
         raise CannotAnswer("no completed throughput run of paci or 1f1b-flush")
     groups = [group for _, group in made.groupby(SETTING)]

@@ -7,7 +7,7 @@ import pandas as pd
 
 from analysis.claims.rows import COLUMNS, row
 from analysis.frames import Frames
-from analysis.throughput import SETTING, is_paci, memory, theory_check, throughput
+from analysis.throughput import SETTING, is_papers_paci, memory, theory_check, throughput
 from analysis.verdicts import FAILS, HOLDS, UNDECIDED, UNTESTED, Verdict, everywhere
 
 FLAT = "throughput flat in the micro-batch count"
@@ -27,7 +27,7 @@ def q3_claims(frames: Frames) -> pd.DataFrame:
     """
     made, held = throughput(frames), memory(frames)
     checked = theory_check(made)
-    paci = made[made["variant"].map(is_paci)]
+    paci = made[made["variant"].map(is_papers_paci)]
     rows = []
     for setting, group in paci.groupby(SETTING):
         scale, source, clock, ranks, microbatch = setting
@@ -116,7 +116,7 @@ def memory_of_flush(held: pd.DataFrame) -> Verdict:
     key = ["microbatch", "m", "rank"]
     flush, paci = (
         held[held["variant"].map(is_it)].set_index(key)["total"]
-        for is_it in (lambda it: it.is_flush, is_paci)
+        for is_it in (lambda it: it.is_flush, is_papers_paci)
     )
     ratios = (paci / flush).dropna().groupby("m").max()
     if ratios.empty:

@@ -37,7 +37,7 @@ def all_of(jobs: list[tuple]) -> list:
     return [function(*arguments) for function, *arguments in jobs]
 
 
-def own(count: int, dropout: float = 0.3):
+def own_stage(count: int, dropout: float = 0.3):
     """This rank's stage of so many; the layers carry their numbers in the model."""
     return toys.cut(toys.stages(count, dropout), count)[dist.get_rank()]
 
@@ -47,7 +47,7 @@ def stages_of(schedule: str, ranks: int) -> int:
     return ranks * paci.schedules.SCHEDULES[schedule].stages_per_rank
 
 
-def owns(schedule: str) -> list:
+def own_stages(schedule: str) -> list:
     """This rank's stages, wherever the schedule puts them."""
     ranks = dist.get_world_size()
     count = stages_of(schedule, ranks)
@@ -59,7 +59,7 @@ def train_all(configurations: list[tuple[str, int, str, int]]) -> list[dict]:
     """20 updates of each (schedule, accumulation, order, slack)."""
     results = []
     for schedule, accumulation, order, slack in configurations:
-        modules, batches = owns(schedule), toys.batches(20 * accumulation)
+        modules, batches = own_stages(schedule), toys.batches(20 * accumulation)
         line = pipeline(modules, schedule, accumulation, order=order, slack=slack)
         updates: list = []
         segment = line.train(batches, updates.append)
@@ -82,7 +82,7 @@ def emulated(schedules: list[str], cost: paci.Cost, m: int) -> list:
     """The segment of two windows of m micro-batches of each, where stages wait."""
     segments = []
     for schedule in schedules:
-        line = pipeline(owns(schedule), schedule, m, emulate=cost)
+        line = pipeline(own_stages(schedule), schedule, m, emulate=cost)
         line.train(toys.batches(m))
         segments.append(line.train(toys.batches(2 * m)))
         line.close()
@@ -95,7 +95,7 @@ def gradients(m: int) -> tuple[list, list]:
 
     rank, ranks = dist.get_rank(), dist.get_world_size()
     batches = toys.batches(m)
-    theirs, ours = own(ranks, dropout=0.0), own(ranks, dropout=0.0)
+    theirs, ours = own_stage(ranks, dropout=0.0), own_stage(ranks, dropout=0.0)
     stage = PipelineStage(theirs, rank, ranks, torch.device("cpu"))
     x, target = (torch.cat(tensors) for tensors in zip(*batches, strict=True))
     step = Schedule1F1B(stage, m, loss_fn=toys.loss_fn).step
@@ -118,7 +118,7 @@ def gradients(m: int) -> tuple[list, list]:
 def checkpoints(schedule: str, folder: Path, save: bool) -> dict:
     """Train two segments of 8 micro-batches with a checkpoint in between; or only the second, from
     it. Returns weights before and after it, its losses where they are known, and warnings."""
-    modules, batches = owns(schedule), toys.batches(16)
+    modules, batches = own_stages(schedule), toys.batches(16)
     line = pipeline(modules, schedule, 4, order="static")
     with warnings.catch_warnings(record=True) as warned:
         if save:
@@ -144,15 +144,21 @@ def refused(misfit: str, folder: Path) -> str:
     """What every rank says to unequal arguments or stages that do not fit, not even the checkpoint
     in `folder`."""
     rank, options = dist.get_rank(), {}
-    module, count = own(dist.get_world_size()), 8
+    module, count = own_stage(dist.get_world_size()), 8
     if misfit == "shapes" and rank == 1:
         module = torch.nn.Linear(7, toys.WIDTH)
     if misfit == "order":
         options["order"] = "static" if rank == 1 else "dynamic"
     if misfit == "count" and rank == 1:
         count = 4
-    if misfit == "placement":
+    if misfit == "unknown":
+        options["schedule"] = "1f2b"
+    if misfit == "schedule" and rank == 1:
+        options["schedule"] = "1f2b"
+    if misfit == "placement" or (misfit == "stages" and rank == 1):
         module = [toys.layer(), toys.layer()]
+    if misfit == "parameters" and rank == 1:
+        module = torch.nn.ReLU()
     if misfit == "names":
         module = toys.layer()
     if misfit == "checkpoint" and rank == 1:
@@ -171,7 +177,7 @@ def refused(misfit: str, folder: Path) -> str:
 
 def widened() -> int:
     """The connections over which a message that widens one has come, once a pipeline is made."""
-    line = pipeline(own(dist.get_world_size()))
+    line = pipeline(own_stage(dist.get_world_size()))
     received = []
     for file in Path("/proc/self/fd").iterdir():
         a_socket = int(file.name), socket.AF_INET, socket.SOCK_STREAM  # or anything else
@@ -192,7 +198,7 @@ def left_by_a_closed_pipeline() -> tuple[int, int]:
     gc.disable()  # Python would come round to what goes in circles, some time
     try:
         before = count()
-        line = pipeline(own(dist.get_world_size()))
+        line = pipeline(own_stage(dist.get_world_size()))
         line.train(toys.batches(8))
         line.close()
         del line
@@ -213,7 +219,7 @@ def wakeups() -> tuple[frozenset[int], int]:
         seen.update(os.sched_getscheduler(t.native_id) for t in receivers)
         seen.add(os.sched_getscheduler(0))
 
-    line = pipeline(own(dist.get_world_size()))
+    line = pipeline(own_stage(dist.get_world_size()))
     batches = toys.batches(8)
     line.train(batches)
     line.stages[0].module.register_forward_pre_hook(look)
@@ -227,7 +233,7 @@ def wakeups() -> tuple[frozenset[int], int]:
 
 def interrupted(schedule: str, order: str, at: int) -> dict:
     """Rank `at` asks to stop in the middle of 2000 windows; then one more segment."""
-    modules = owns(schedule)
+    modules = own_stages(schedule)
     line = pipeline(modules, schedule, 4, order=order)
     timer = threading.Timer(0.05, line.interrupt)
     if dist.get_rank() == at:
@@ -246,7 +252,7 @@ def interrupted(schedule: str, order: str, at: int) -> dict:
 
 def dies(rank: int, how: str, after: float, when: Path) -> None:
     """Train for ever; `rank` does not, and notes `when`."""
-    line = pipeline(own(dist.get_world_size()))
+    line = pipeline(own_stage(dist.get_world_size()))
     batches = toys.batches(4) * 1000
     if dist.get_rank() == rank and how == "killed":
         kill_this_process(after, when)

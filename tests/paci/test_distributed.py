@@ -39,6 +39,10 @@ MISFITS = {
     "shapes": "stage 1 cannot take its input of shape (3, 4)",
     "count": "the same microbatches: it is 8 at rank 0 and 4 at rank 1",
     "order": "the same order: it is 'dynamic' at rank 0 and 'static' at rank 1",
+    "schedule": "the same schedule: it is 'paci' at rank 0 and '1f2b' at rank 1",
+    "stages": "the same stages: it is 1 at rank 0 and 2 at rank 1",
+    "unknown": "unknown schedule '1f2b': choose from ",
+    "parameters": "stage 1 has no parameters to train",
     "placement": "paci puts ",
     "names": "stages have a weight named 0.weight: to be saved together",
     "checkpoint": "does not fit the model: 1.0.weight wants (5, 4), there is a shape of (4, 4)",
@@ -110,7 +114,8 @@ def trained(ranks: int, configuration) -> list[dict]:
 
 
 def local(ranks, configuration, schedule=None):
-    """(weights by rank, segment) of LocalPipeline."""
+    """(weights by stage, segment, pipeline) of LocalPipeline, in the order of `schedule`, or its
+    own."""
     name, accumulation, _, slack = configuration
     modules = toys.stages(fleet.stages_of(name, ranks), dropout=0.3)
     options = {"slack": slack} if schedule is None else {}
@@ -153,7 +158,7 @@ def test_every_link_is_widened(ranks):
 
 
 @fleets
-def test_a_message_interrupts_no_work(ranks):
+def test_a_message_preempts_nobody(ranks):
     of_groups = 2  # one carries activations, one gradients
     assert set(results(ranks)["wakeups"]) == {(frozenset([os.SCHED_BATCH]), of_groups)}
 

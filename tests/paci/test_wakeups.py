@@ -3,7 +3,7 @@ from threading import Thread
 
 import pytest
 
-from paci.wakeups import without_interrupting
+from paci.wakeups import without_preempting
 
 
 def policy_of_a_new_thread() -> int:
@@ -15,13 +15,13 @@ def policy_of_a_new_thread() -> int:
 
 
 def test_holds_for_this_thread_inside_and_for_those_it_starts():
-    with without_interrupting():
+    with without_preempting():
         assert os.sched_getscheduler(0) == policy_of_a_new_thread() == os.SCHED_BATCH
     assert os.sched_getscheduler(0) == policy_of_a_new_thread() == os.SCHED_OTHER
 
 
 def test_ends_with_an_error():
-    with pytest.raises(ArithmeticError), without_interrupting():
+    with pytest.raises(ArithmeticError), without_preempting():
         raise ArithmeticError
     assert os.sched_getscheduler(0) == os.SCHED_OTHER
 
@@ -31,7 +31,7 @@ def test_leaves_a_chosen_policy_alone():
 
     def one_that_has_chosen() -> None:
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
-        with without_interrupting():
+        with without_preempting():
             seen.append(os.sched_getscheduler(0))
         seen.append(os.sched_getscheduler(0))
 
@@ -46,5 +46,5 @@ def test_does_without_where_no_policy_may_be_chosen(monkeypatch):
         raise PermissionError
 
     monkeypatch.setattr(os, "sched_setscheduler", refuse)
-    with without_interrupting():
+    with without_preempting():
         assert os.sched_getscheduler(0) == os.SCHED_OTHER

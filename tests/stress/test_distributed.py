@@ -91,7 +91,7 @@ def test_random_configurations_end_and_keep_the_bound(ranks, count):
 def until_killed(folder, segments: int, victim=-1, after=0.0, when=None) -> tuple[list, int]:
     """Segments of 4 windows, a checkpoint after each; goes on from the newest. The victim's time
     runs from the first checkpoint on."""
-    module = fleet.own(dist.get_world_size())
+    module = fleet.own_stage(dist.get_world_size())
     line = fleet.pipeline(module, "paci", 2, order="static")
     line.load(folder)
     begun = line.microbatch
