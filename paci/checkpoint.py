@@ -100,15 +100,29 @@ def taken_at(folder: Path) -> int:
 
 def load(checkpoint: Path, stages: Sequence[Stage]) -> dict:
     """Set model, optimizer and version of `stages`, however many wrote the checkpoint; returns its
-    `state`. Raises ValueError if a tensor is missing or does not fit."""
+    `state`. Raises ValueError, before it sets anything, if a tensor is missing or does not fit."""
+    state, tensors = read(checkpoint, stages)
+    restore(stages, state, tensors)
+    return state
+
+
+def read(checkpoint: Path, stages: Sequence[Stage]) -> tuple[dict, dict[str, torch.Tensor]]:
+    """The first half of `load`, where several processes hold the stages: the `state` and what
+    these need. Raises ValueError if it does not fit them."""
     manifest = json.loads((checkpoint / MANIFEST).read_text())
     tensors: dict[str, torch.Tensor] = {}
     for part in manifest["parts"]:
         tensors |= _read(checkpoint / part, stages, tensors)
     for stage in stages:
-        _restore(stage, tensors, checkpoint)
-        stage.at_version(manifest["state"]["microbatch"] // stage.accumulation)
-    return manifest["state"]
+        _check(stage, tensors, checkpoint)
+    return manifest["state"], tensors
+
+
+def restore(stages: Sequence[Stage], state: dict, tensors: dict[str, torch.Tensor]) -> None:
+    """The second half, once it is known to fit all stages."""
+    for stage in stages:
+        _restore(stage, tensors)
+        stage.at_version(state["microbatch"] // stage.accumulation)
 
 
 def _name(state: dict) -> str:
@@ -158,9 +172,8 @@ def _each_its_own(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     return tensors
 
 
-def _restore(stage: Stage, tensors: dict[str, torch.Tensor], checkpoint: Path) -> None:
-    own = stage.module.state_dict()
-    for name, tensor in own.items():
+def _check(stage: Stage, tensors: dict[str, torch.Tensor], checkpoint: Path) -> None:
+    for name, tensor in stage.module.state_dict().items():
         given = tensors.get(f"model/{name}")
         if given is None or given.shape != tensor.shape:
             found = "nothing" if given is None else f"a shape of {tuple(given.shape)}"
@@ -168,6 +181,10 @@ def _restore(stage: Stage, tensors: dict[str, torch.Tensor], checkpoint: Path) -
                 f"{checkpoint} does not fit the model: {name} wants {tuple(tensor.shape)}, "
                 f"there is {found}"
             )
+
+
+def _restore(stage: Stage, tensors: dict[str, torch.Tensor]) -> None:
+    own = stage.module.state_dict()
     stage.module.load_state_dict({name: tensors[f"model/{name}"] for name in own})
 
     name_of = {parameter: name for name, parameter in stage.module.named_parameters()}

@@ -20,7 +20,7 @@ from paci.cost import Cost, Durations
 from paci.emulated import Emulated, EmulatedDevice, EmulatedStage, emulated_loss
 from paci.engine import Engine
 from paci.failure import LOST, RankFailed, first_failure, post_failure
-from paci.handshake import Refused, agree_settings, agree_shapes, clock_offset, refused_together
+from paci.handshake import Refused, agree_settings, agree_shapes, clock_offset, together
 from paci.links import Links, Specs, drain
 from paci.schedules import Schedule, build
 from paci.segment import Batch, Segment, Update
@@ -80,7 +80,7 @@ class DistributedPipeline:
                 accumulation=getattr(schedule, "accumulation", accumulation), slack=slack,
                 weights=weights, order=order, seed=seed,
             )  # fmt: skip
-            with refused_together(self.gather):
+            with together(self.gather):
                 if order not in ORDERS:
                     raise ValueError(f"unknown order {order!r}: choose from {', '.join(ORDERS)}")
                 self.schedule = build(schedule, len(everyone) * len(modules), accumulation, slack)
@@ -89,7 +89,7 @@ class DistributedPipeline:
                     modules, optimizer=optimizer, lr_lambda=lr_lambda, loss_fn=loss_fn,
                     weights=weights, seed=seed, measure_every=measure_every,
                 )  # fmt: skip
-        except Refused:
+        except Exception:
             dist.destroy_process_group(self._control)
             raise
 
@@ -193,14 +193,15 @@ class DistributedPipeline:
 
     def load(self, folder: Path) -> bool:
         """Go on from the newest valid checkpoint below `folder`, by however many stages it was
-        written; False if there is none. Raises ValueError, at every rank, if it does not fit the
-        stages of any."""
+        written; False if there is none. Raises ValueError, at every rank and before anything is
+        set, if it does not fit the stages of one."""
         with self._failures():
             newest = self.gather(checkpoint.newest(folder) if self.rank == 0 else None)[0]
             if newest is None:
                 return False
-            with refused_together(self.gather):
-                state = checkpoint.load(newest, self.stages)
+            with together(self.gather):
+                state, tensors = checkpoint.read(newest, self.stages)
+            checkpoint.restore(self.stages, state, tensors)
         self.microbatch, self.seconds = state["microbatch"], state["seconds"]
         return True
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 
+from paci.failure import RankFailed
 from paci.stage import Stage
 from paci.transport import Spec, talking_to
 
@@ -31,17 +32,19 @@ def agree_settings(gather: Gather, **settings) -> None:
 
 
 @contextmanager
-def refused_together(gather: Gather) -> Iterator[None]:
-    """What any rank refuses inside, with a ValueError, all refuse: every rank raises the same
-    `Refused`, that of the first rank that has one."""
-    problem = None
+def together(gather: Gather) -> Iterator[None]:
+    """What the first of the ranks to raise something raises inside, all raise afterwards: a
+    ValueError as `Refused`, anything else as `RankFailed`."""
+    failure = cause = None
     try:
         yield
     except ValueError as error:
-        problem = str(error)
-    for of_rank in gather(problem):
-        if of_rank:
-            raise Refused(of_rank)
+        failure, cause = Refused(str(error)), error
+    except Exception as error:
+        failure, cause = RankFailed.of(dist.get_rank(), error), error
+    for of_rank in gather(failure):
+        if of_rank is not None:
+            raise of_rank from cause
 
 
 def agree_shapes(
@@ -53,7 +56,7 @@ def agree_shapes(
 ) -> dict[int, Spec]:
     """{stage: what enters it}, for what enters and leaves this rank's `stages`; `rank_of` each
     stage of the pipeline is known. One micro-batch goes through all of them, in evaluation mode; if
-    one cannot take it every rank raises the same `Refused`."""
+    one cannot take it every rank raises the same."""
     specs: dict[int, Spec | None] = {}  # None: an earlier stage could not take its input
     problem = None
     for stage in stages:
@@ -64,13 +67,13 @@ def agree_shapes(
             try:
                 input = batch[0] if stage.is_first else entering.zeros()
                 leaving = Spec.of(stage.probe(input, batch[1]))
-            except ValueError as error:
+            except Exception as error:
                 problem = error
         if not stage.is_last:
             specs[stage.index + 1] = leaving
             _send(leaving, stage, rank_of, control)
-    with refused_together(gather):
-        if problem:
+    with together(gather):
+        if problem is not None:
             raise problem
     return specs
 

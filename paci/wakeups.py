@@ -6,7 +6,7 @@
              rank 3                └─ reads, posts, ...
 
 Linux calls the first wake-up preemption. Without it ranks get more done where they outnumber
-processors; time slices end as ever. With a processor each there is nobody to preempt.
+processors; time slices end as ever.
 """
 
 import os
@@ -16,19 +16,22 @@ from contextlib import contextmanager, suppress
 
 @contextmanager
 def without_preempting() -> Iterator[None]:
-    """Inside, this thread preempts nobody when something wakes it up; nor do the threads that it
-    starts there, ever. That is Linux's SCHED_BATCH, see sched(7). A thread that has a policy other
-    than the usual one keeps it, and so does everybody where none may be chosen."""
-    before = os.sched_getscheduler(0)
-    if before == os.SCHED_OTHER:
-        _choose(os.SCHED_BATCH)
+    """Inside, this thread preempts nobody when something wakes it up; nor do the threads and the
+    processes that it starts there, ever. That is Linux's SCHED_BATCH, see sched(7). A thread that
+    is given another policy than the usual one keeps it, and everybody does where none may be
+    chosen."""
+    changed = _change(os.SCHED_OTHER, os.SCHED_BATCH)
     try:
         yield
     finally:
-        if before == os.SCHED_OTHER:
-            _choose(before)
+        if changed:
+            _change(os.SCHED_BATCH, os.SCHED_OTHER)
 
 
-def _choose(policy: int) -> None:
-    with suppress(PermissionError):
-        os.sched_setscheduler(0, policy, os.sched_param(0))
+def _change(policy: int, to: int) -> bool:
+    """Whether this thread had `policy`, and so has the other now."""
+    with suppress(OSError):  # forbidden; or unknown, where the kernel only resembles Linux
+        if os.sched_getscheduler(0) == policy:
+            os.sched_setscheduler(0, to, os.sched_param(0))
+            return True
+    return False

@@ -15,6 +15,8 @@ import torch
 import torch.distributed as dist
 
 import paci
+from paci import checkpoint
+from paci.failure import RankFailed
 from paci.links import WIDE
 from paci.transport import Receiver
 from tests.paci import toys
@@ -173,6 +175,28 @@ def refused(misfit: str, folder: Path) -> str:
             line.train(toys.batches(count))
     except ValueError as error:
         return str(error)
+
+
+def load_that_fails(folder: Path) -> tuple[str, bool]:
+    """What every rank says if rank 1 has not the room for a checkpoint that fits; and whether its
+    weights and versions are as they were."""
+
+    def no_room(*_) -> None:
+        raise MemoryError("too large")
+
+    module, read = own_stage(dist.get_world_size()), checkpoint.read
+    line = pipeline(module)
+    before, said = toys.weights([module]), ""
+    checkpoint.read = no_room if line.rank == 1 else read
+    try:
+        line.load(folder)
+    except RankFailed as failure:
+        said = str(failure)
+    finally:
+        checkpoint.read = read
+        line.close()
+    as_it_was = toys.same(toys.weights([module]), before) and line.stages[0].ledger.version == 0
+    return said, as_it_was
 
 
 def widened() -> int:

@@ -160,9 +160,11 @@ def test_none_yet(tmp_path):
 
 def test_another_model_does_not_fit(tmp_path, two):
     path = checkpoint.newest(tmp_path)
-    deeper = toys.pipeline(toys.cut(toys.stages(5), 5))
+    stages = toys.cut(toys.stages(5), 5)
+    deeper, before = toys.pipeline(stages), toys.weights(stages)
     with pytest.raises(ValueError, match=r"does not fit the model: 4.0.weight .* there is nothing"):
         checkpoint.load(path, deeper.stages)
+    assert toys.same(toys.weights(stages), before)  # those that do fit, too
     wider = toys.pipeline([toys.Layers({"0": torch.nn.Sequential(torch.nn.Linear(4, 9))})])
     with pytest.raises(
         ValueError, match=r"0.0.weight wants \(9, 4\), there is a shape of \(4, 4\)"

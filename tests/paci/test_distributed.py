@@ -65,6 +65,7 @@ def attempt(ranks: int) -> dict | Exception:
             "train": (fleet.train_all, CONFIGURATIONS),
             "gradients": (fleet.gradients, 8),
             "emulated": (fleet.emulated, EMULATED, COST, 4),
+            "load": (fleet.load_that_fails, folder / "elsewhere"),
             "widened": (fleet.widened,),
             "wakeups": (fleet.wakeups,),
             "left": (fleet.left_by_a_closed_pipeline,),
@@ -251,6 +252,11 @@ def test_ranks_go_on_from_what_one_process_wrote_before_the_damage(ranks, tmp_pa
 def test_what_does_not_fit_is_refused_at_every_rank(ranks, misfit):
     for said in results(ranks)[misfit]:
         assert MISFITS[misfit] in said
+
+
+@fleets
+def test_a_load_that_fails_at_one_rank_fails_at_all_and_sets_nothing(ranks):
+    assert set(results(ranks)["load"]) == {("rank 1: MemoryError: too large", True)}
 
 
 @fleets

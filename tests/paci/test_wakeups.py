@@ -1,3 +1,4 @@
+import errno
 import os
 from threading import Thread
 
@@ -26,24 +27,32 @@ def test_ends_with_an_error():
     assert os.sched_getscheduler(0) == os.SCHED_OTHER
 
 
-def test_leaves_a_chosen_policy_alone():
+@pytest.mark.parametrize("when", ["before", "inside"])
+def test_leaves_a_chosen_policy_alone(when):
     seen = []
 
-    def one_that_has_chosen() -> None:
+    def choose() -> None:
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+
+    def one_that_chooses() -> None:
+        if when == "before":
+            choose()
         with without_preempting():
+            if when == "inside":
+                choose()
             seen.append(os.sched_getscheduler(0))
         seen.append(os.sched_getscheduler(0))
 
-    thread = Thread(target=one_that_has_chosen)
+    thread = Thread(target=one_that_chooses)
     thread.start()
     thread.join()
     assert seen == [os.SCHED_IDLE, os.SCHED_IDLE]
 
 
-def test_does_without_where_no_policy_may_be_chosen(monkeypatch):
+@pytest.mark.parametrize("number", [errno.EPERM, errno.EINVAL, errno.ENOSYS])
+def test_does_without_where_no_policy_may_be_chosen(number, monkeypatch):
     def refuse(*_) -> None:
-        raise PermissionError
+        raise OSError(number, "no")
 
     monkeypatch.setattr(os, "sched_setscheduler", refuse)
     with without_preempting():
