@@ -23,6 +23,7 @@ from paci.memory import SavedTensors
 from paci.theory import bubble_efficiency
 
 ROUNDS = 3
+PACI = 8 * stages.M  # micro-batches from an empty pipeline to the next
 
 
 def measure() -> dict[str, float]:
@@ -46,8 +47,8 @@ def measure() -> dict[str, float]:
     return {
         "emulated_flush_vs_theory": of_theory(ours["flush"], stages.M),
         "torch_flush_vs_theory": of_theory(theirs["flush"], stages.M),
-        "emulated_paci_vs_theory": of_theory(ours["paci"], 4 * stages.M),
-        "emulated_paci_slack2_vs_theory": of_theory(ours["paci slack 2"], 4 * stages.M),
+        "emulated_paci_vs_theory": of_theory(ours["paci"], PACI),
+        "emulated_paci_slack2_vs_theory": of_theory(ours["paci slack 2"], PACI),
         "empty_stage_vs_torch": ours["empty"] / theirs["empty"],
         "empty_stage_vs_bare": ours["empty"] / by_hand["empty"],
         "empty_stage_ms": ours["empty"] * 1000,
@@ -73,28 +74,30 @@ def _medians(rounds: Sequence[list[dict[str, float]]]) -> dict[str, float]:
 def empty_and_emulated() -> dict[str, float]:
     """Seconds a micro-batch, at one of eight ranks."""
     torch.set_num_threads(1)
-    cost = stages.COST
+    m, cost = stages.M, stages.COST
+    flush, empty = stages.EMULATED * m, stages.EMPTY * m
     return {
-        "flush": _seconds("1f1b-flush", stages.M, stages.KB64, 2 * stages.M, emulate=cost),
-        "paci": _seconds("paci", 4, stages.KB64, 4 * stages.M, emulate=cost),
-        "paci slack 2": _seconds("paci", 4, stages.KB64, 4 * stages.M, emulate=cost, slack=2),
-        "empty": _seconds("1f1b-flush", stages.M, stages.KB64, 16 * stages.M),
-        "empty 512k": _seconds("1f1b-flush", stages.M, stages.KB512, 16 * stages.M),
+        "flush": _seconds("1f1b-flush", m, stages.KB64, m, flush, emulate=cost),
+        "paci": _seconds("paci", 4, stages.KB64, m, PACI, emulate=cost),
+        "paci slack 2": _seconds("paci", 4, stages.KB64, m, PACI, emulate=cost, slack=2),
+        "empty": _seconds("1f1b-flush", m, stages.KB64, empty // 2, empty),
+        "empty 512k": _seconds("1f1b-flush", m, stages.KB512, empty // 2, empty),
     }
 
 
-def _seconds(schedule: str, accumulation: int, size: int, count: int, **options) -> float:
+def _seconds(
+    schedule: str, accumulation: int, size: int, warm_up: int, count: int, **options
+) -> float:
+    """Of a micro-batch, in a segment of `count`: with all that a segment begins and ends with."""
     pipeline = paci.DistributedPipeline(
         stages.Empty(), schedule, accumulation, loss_fn=stages.empty_loss,
         optimizer=lambda p: torch.optim.SGD(p, 0.1), **options,
     )  # fmt: skip
     batch = torch.zeros(size), torch.zeros(size)
-    pipeline.train([batch] * max(accumulation, 8))
-    pipeline.train([batch] * count)
-    before = pipeline.seconds
-    pipeline.train([batch] * count)
+    pipeline.train([batch] * warm_up)
+    seconds = stages.timed(lambda: pipeline.train([batch] * count), warm_up=0, steps=1)
     pipeline.close()
-    return (pipeline.seconds - before) / count
+    return seconds / count
 
 
 def real() -> dict[str, float]:
@@ -105,10 +108,9 @@ def real() -> dict[str, float]:
         module, "paci", m, optimizer=make_optimizer, loss_fn=loss_fn
     )
     pipeline.train([(tokens, tokens)] * m * 2)
-    before = pipeline.seconds
-    pipeline.train([(tokens, tokens)] * m * windows)
-    seconds = (pipeline.seconds - before) / (m * windows)
-    return {"seconds": seconds, "bytes": stages.peak_bytes()}
+    segment = [(tokens, tokens)] * m * windows
+    seconds = stages.timed(lambda: pipeline.train(segment), warm_up=0, steps=1)
+    return {"seconds": seconds / len(segment), "bytes": stages.peak_bytes()}
 
 
 def _books(rounds: int = 5000) -> float:

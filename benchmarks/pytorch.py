@@ -16,9 +16,9 @@ def empty_and_emulated() -> dict[str, float]:
     """Seconds a micro-batch, at one of eight ranks."""
     torch.set_num_threads(1)
     return {
-        "flush": _seconds(_emulated(steps=3), stages.KB64, warm_up=1, steps=2),
-        "empty": _seconds(stages.Empty(), stages.KB64, warm_up=16, steps=16),
-        "empty 512k": _seconds(stages.Empty(), stages.KB512, warm_up=16, steps=16),
+        "flush": _seconds(_emulated(1 + stages.EMULATED), stages.KB64, 1, stages.EMULATED),
+        "empty": _seconds(stages.Empty(), stages.KB64, stages.EMPTY // 2, stages.EMPTY),
+        "empty 512k": _seconds(stages.Empty(), stages.KB512, stages.EMPTY // 2, stages.EMPTY),
     }
 
 
@@ -57,4 +57,4 @@ def _step(module: nn.Module, m: int, loss_fn: Callable, batch: torch.Tensor) -> 
     schedule = Schedule1F1B(stage, m, loss_fn=loss_fn)
     arguments = (batch,) if rank == 0 else ()
     target = {"target": batch} if rank == ranks - 1 else {}
-    return lambda: schedule.step(*arguments, **target)
+    return lambda: schedule.step(*arguments, **target, return_outputs=False)

@@ -32,11 +32,13 @@ START = 120  # seconds that a throughput run takes before it counts
 
 def main() -> None:
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="python -m experiments.hours",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("overrides", nargs="+", help="as of experiments.sweep")
     parser.add_argument("--tflops", type=float, help="10^12 FLOPs a second that a GPU sustains")
-    given = parser.parse_args()
+    given = parser.parse_intermixed_args()
     with user_errors():
         rate = paper_rate() if given.tflops is None else given.tflops * 1e12
         if not rate > 0:

@@ -121,13 +121,20 @@ class RunFolder:
                 f"{file} cannot be read ({type(error).__name__}): remove the folder "
                 "or choose another with runs=..."
             ) from error
-        for key in sorted({*there, *here} - {"data.folder"}):  # data may be moved
-            if there.get(key, _NOT_SET) != here.get(key, _NOT_SET):
-                raise ValueError(
-                    f"{self.path} holds the run of another configuration ({key} is "
-                    f"{there.get(key, _NOT_SET)!r} there, {here.get(key, _NOT_SET)!r} here): "
-                    "choose another folder with runs=..."
-                )
+        differing = [
+            key
+            for key in {*there, *here} - {"data.folder"}  # data may be moved
+            if there.get(key, _NOT_SET) != here.get(key, _NOT_SET)
+        ]
+        if differing:
+            # A group's name, or what is in none, says more than what follows from it.
+            key = min(differing, key=lambda key: ("." in key and not key.endswith(".name"), key))
+            more = f", and {len(differing) - 1} more" if len(differing) > 1 else ""
+            raise ValueError(
+                f"{self.path} holds the run of another configuration ({key} is "
+                f"{there.get(key, _NOT_SET)!r} there, {here.get(key, _NOT_SET)!r} here{more}): "
+                "choose another folder with runs=..."
+            )
 
     def _holds_a_run(self) -> bool:
         """Whether there is a configuration, and anything besides it: else it is but a plan."""

@@ -44,7 +44,7 @@ def main() -> None:
     parser.add_argument("runs", type=Path, help="folder of run folders, at any depth")
     parser.add_argument("--watch", action="store_true", help="look again until all have ended")
     parser.add_argument("--cancel", action="store_true", help="end the jobs of these runs")
-    given = parser.parse_args()
+    given = parser.parse_intermixed_args()
     with user_errors():
         if not given.runs.is_dir():
             raise ValueError(f"there is no folder {given.runs}")

@@ -73,7 +73,8 @@ class DistributedPipeline:
         self._engine: Engine | None = None  # of the segment in training
 
         everyone = list(range(dist.get_world_size()))
-        self._control = dist.new_group(everyone, backend="gloo")
+        with without_preempting():
+            self._control = dist.new_group(everyone, backend="gloo")
         try:
             agree_settings(
                 self.gather, stages=len(modules), schedule=getattr(schedule, "name", schedule),
@@ -218,10 +219,11 @@ class DistributedPipeline:
     def _make_stages(self, modules: list[nn.Module], *, loss_fn: Loss, **options) -> list[Stage]:
         """This rank's. Raises ValueError if they are not what the schedule puts on a rank."""
         placement, total = self.schedule.placement, self.schedule.stages
+        ranks = dist.get_world_size()
         if any(len(own) != len(modules) for own in placement):
             raise ValueError(
-                f"{self.schedule.name} puts {total} stages on ranks as {placement}: "
-                f"{len(modules)} on each of {len(placement)} ranks do not fit"
+                f"{self.schedule.name} puts {total} stages on {len(placement)} rank(s), "
+                f"{len(placement[0])} on each: {len(modules)} on each of {ranks} do not fit"
             )
         own, make = placement[self.rank], Stage
         check_no_shared_parameters(dict(zip(own, modules, strict=True)))

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import torch
 import torch.distributed as dist
 
-AHEAD = 2  # messages of a link that are under way and not yet waited for
+AHEAD = 2  # messages of a link that are under way and not yet waited for, at either end
 
 
 class Spec(NamedTuple):
@@ -90,8 +90,7 @@ class Sender:
         """All is sent; wait until it has been taken. The `unanswered` last messages that the
         receiver counts on never will be: answer the receives that it has posted for them, so that
         the next message over this group meets none of them."""
-        sent = self._count
-        for _ in range(_posted(sent, sent + unanswered, self.spec.device) - sent):
+        for _ in range(min(unanswered, AHEAD)):
             self.send(self.spec.empty())
         with talking_to(self.rank):
             while self._sent:
@@ -131,9 +130,9 @@ class Receiver(Thread):
 
     def run(self) -> None:
         on_device = self.spec.device.type == "cuda"
-        posted, taken = deque(), 0
+        taken = 0
         try:
-            self._post_ahead(posted, taken)
+            posted = deque(self._post() for _ in range(min(AHEAD, self.count)))
             while posted:
                 tensor, work = posted.popleft()
                 work.wait()
@@ -142,28 +141,14 @@ class Receiver(Thread):
                 taken += 1
                 if taken <= self._handed_on:
                     self.inbox.put((self.to, self.kind, tensor))
-                    self._post_ahead(posted, taken)
+                    if taken + len(posted) < self.count:
+                        posted.append(self._post())
         except RuntimeError as error:
             self.inbox.put(LinkLost(self.rank, self.stage, taken, str(error)))
-
-    def _post_ahead(self, posted: deque, taken: int) -> None:
-        while taken + len(posted) < _posted(taken, self.count, self.spec.device):
-            posted.append(self._post())
 
     def _post(self) -> tuple[torch.Tensor, dist.Work]:
         tensor = self.spec.empty()
         return tensor, self._backend.recv([tensor], self.rank, self.to)
-
-
-def _posted(taken: int, count: int, device: torch.device) -> int:
-    """How many of `count` receives are posted when `taken` messages have come.
-
-    Always one batch ahead, and a batch at a time: the sender is told of each receive, and when
-    that comes in the midst of its sending, a thread of gloo's spins until that is over. Memory
-    that nothing has come to yet is free on a processor; on a GPU it is not, nor does NCCL spin.
-    """
-    batch = 1 if device.type == "cuda" else 4
-    return min(count, (taken // batch + 2) * batch)
 
 
 def _settle(tensor: torch.Tensor) -> None:

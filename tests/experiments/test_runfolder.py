@@ -52,6 +52,10 @@ def test_a_plan_may_be_changed_until_it_is_run(folder):
         ({"model": {"width": 64}}, r"\(model.width is 32 there, 64 here\)"),
         ({"stages": 8}, r"\(stages is 'not set' there, 8 here\)"),
         ({"path": None}, r"\(path is 'not set' there, None here\)"),
+        (
+            {"model": {"name": "other", "width": 64}},
+            r"\(model.name is 'not set' there, 'other' here, and 1 more\)",
+        ),
     ],
 )
 def test_another_configuration_is_refused(folder, changes, sentence):

@@ -43,7 +43,7 @@ MISFITS = {
     "stages": "the same stages: it is 1 at rank 0 and 2 at rank 1",
     "unknown": "unknown schedule '1f2b': choose from ",
     "parameters": "stage 1 has no parameters to train",
-    "placement": "paci puts ",
+    "placement": "rank(s), 1 on each: 2 on each of ",
     "names": "stages have a weight named 0.weight: to be saved together",
     "checkpoint": "does not fit the model: 1.0.weight wants (5, 4), there is a shape of (4, 4)",
 }
@@ -160,7 +160,7 @@ def test_every_link_is_widened(ranks):
 
 @fleets
 def test_a_message_preempts_nobody(ranks):
-    of_groups = 2  # one carries activations, one gradients
+    of_groups = 3  # for activations, gradients, and what is settled
     assert set(results(ranks)["wakeups"]) == {(frozenset([os.SCHED_BATCH]), of_groups)}
 
 
