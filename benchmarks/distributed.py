@@ -59,6 +59,7 @@ def measure() -> dict[str, float]:
         "empty_stage_512k_ms": ours["empty 512k"] * 1000,
         "torch_empty_stage_512k_ms": theirs["empty 512k"] * 1000,
         "bare_empty_stage_512k_ms": by_hand["empty 512k"] * 1000,
+        "segment_s": ours["segment"],
         "paci_vs_torch_1f1b": their_real["seconds"] / our_real["seconds"],
         "paci_vs_torch_peak_memory": our_real["bytes"] / their_real["bytes"],
         "books_share": _books() / stages.WORK,
@@ -72,32 +73,42 @@ def _medians(rounds: Sequence[list[dict[str, float]]]) -> dict[str, float]:
 
 
 def empty_and_emulated() -> dict[str, float]:
-    """Seconds a micro-batch, at one of eight ranks."""
+    """Seconds a micro-batch, and of what a segment takes besides, at one of eight ranks."""
     torch.set_num_threads(1)
     m, cost = stages.M, stages.COST
     flush, empty = stages.EMULATED * m, stages.EMPTY * m
-    return {
-        "flush": _seconds("1f1b-flush", m, stages.KB64, m, flush, emulate=cost),
-        "paci": _seconds("paci", 4, stages.KB64, m, PACI, emulate=cost),
-        "paci slack 2": _seconds("paci", 4, stages.KB64, m, PACI, emulate=cost, slack=2),
-        "empty": _seconds("1f1b-flush", m, stages.KB64, empty // 2, empty),
-        "empty 512k": _seconds("1f1b-flush", m, stages.KB512, empty // 2, empty),
+    times = {
+        "flush": _times("1f1b-flush", m, stages.KB64, m, flush, emulate=cost),
+        "paci": _times("paci", 4, stages.KB64, m, PACI, emulate=cost),
+        "paci slack 2": _times("paci", 4, stages.KB64, m, PACI, emulate=cost, slack=2),
+        "empty": _times("1f1b-flush", m, stages.KB64, empty // 2, empty),
+        "empty 512k": _times("1f1b-flush", m, stages.KB512, empty // 2, empty),
     }
+    return {name: each for name, (each, _) in times.items()} | {"segment": times["empty"][1]}
 
 
-def _seconds(
+def _times(
     schedule: str, accumulation: int, size: int, warm_up: int, count: int, **options
-) -> float:
-    """Of a micro-batch, in a segment of `count`: with all that a segment begins and ends with."""
+) -> tuple[float, float]:
+    """Those of `_trained`, for a segment of `count` micro-batches."""
     pipeline = paci.DistributedPipeline(
         stages.Empty(), schedule, accumulation, loss_fn=stages.empty_loss,
         optimizer=lambda p: torch.optim.SGD(p, 0.1), **options,
     )  # fmt: skip
     batch = torch.zeros(size), torch.zeros(size)
     pipeline.train([batch] * warm_up)
-    seconds = stages.timed(lambda: pipeline.train([batch] * count), warm_up=0, steps=1)
+    times = _trained(pipeline, [batch] * count)
     pipeline.close()
-    return seconds / count
+    return times
+
+
+def _trained(pipeline: paci.DistributedPipeline, batches: list) -> tuple[float, float]:
+    """Seconds that a micro-batch of a segment takes from its first action to its last, and seconds
+    that the segment takes besides, once: to agree on shapes, to put the books together."""
+    before = pipeline.seconds
+    whole = stages.timed(lambda: pipeline.train(batches), warm_up=0, steps=1)
+    training = pipeline.seconds - before
+    return training / len(batches), whole - training
 
 
 def real() -> dict[str, float]:
@@ -108,9 +119,8 @@ def real() -> dict[str, float]:
         module, "paci", m, optimizer=make_optimizer, loss_fn=loss_fn
     )
     pipeline.train([(tokens, tokens)] * m * 2)
-    segment = [(tokens, tokens)] * m * windows
-    seconds = stages.timed(lambda: pipeline.train(segment), warm_up=0, steps=1)
-    return {"seconds": seconds / len(segment), "bytes": stages.peak_bytes()}
+    seconds, _ = _trained(pipeline, [(tokens, tokens)] * m * windows)
+    return {"seconds": seconds, "bytes": stages.peak_bytes()}
 
 
 def _books(rounds: int = 5000) -> float:
