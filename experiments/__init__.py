@@ -26,3 +26,4 @@ What they are made of, in the order in which a run meets it:
 from pathlib import Path
 
 CONF = Path(__file__).resolve().parents[1] / "conf"
+"""Where the configuration is: config.yaml and a folder for each group."""

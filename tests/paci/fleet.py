@@ -153,9 +153,7 @@ def refused(misfit: str, folder: Path) -> str:
         options["order"] = "static" if rank == 1 else "dynamic"
     if misfit == "count" and rank == 1:
         count = 4
-    if misfit == "unknown":
-        options["schedule"] = "1f2b"
-    if misfit == "schedule" and rank == 1:
+    if misfit == "unknown" or (misfit == "schedule" and rank == 1):
         options["schedule"] = "1f2b"
     if misfit == "placement" or (misfit == "stages" and rank == 1):
         module = [toys.layer(), toys.layer()]
