@@ -7,7 +7,7 @@ import yaml
 
 from analysis.logs import Unreadable
 from analysis.variants import Variant
-from paci.label import options_text
+from paci.method import options_text
 from paci.schedules import SCHEDULES
 
 RECIPE = ("model", "data", "optimizer", "tokens", "stages")

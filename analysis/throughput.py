@@ -11,7 +11,7 @@ from analysis.frames import Frames
 from analysis.states import THROUGHPUT
 from analysis.statistics import mean_and_interval
 from analysis.variants import Variant
-from paci.theory import bubble_efficiency
+from paci.schedules.theory import bubble_efficiency
 
 EXPERIMENTS = ("q3", "q3-emulated", "q3-real")
 SOURCES = {"local": "simulated", "emulated": "emulated", "distributed": "real"}

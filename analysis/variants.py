@@ -2,10 +2,9 @@
 
 from dataclasses import dataclass
 
-from paci import theory
-from paci.label import label
-from paci.schedules import SCHEDULES
-from paci.traits import VERSIONED
+from paci.method import label
+from paci.schedules import SCHEDULES, theory
+from paci.simulation.traits import VERSIONED
 
 
 @dataclass(frozen=True, order=True)

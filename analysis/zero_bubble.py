@@ -17,7 +17,7 @@ import pandas as pd
 from paci import Cost, simulate
 from paci.actions import FORWARD
 from paci.schedules import Schedule, build
-from paci.theory import bubble_efficiency
+from paci.schedules.theory import bubble_efficiency
 
 PUBLISHED = ("1F1B", "1F1B-I", "ZB-1p", "ZB-2p")
 SCHEDULES = (*PUBLISHED, "PACI")

@@ -7,7 +7,7 @@ import torch
 import torch.distributed as dist
 
 from benchmarks import stages
-from paci.wakeups import without_preempting
+from paci.distributed.scheduling_policy import batch_scheduling
 
 AHEAD = 4  # receives that are posted before their messages come
 
@@ -21,7 +21,7 @@ def empty() -> dict[str, float]:
 def _seconds(size: int) -> float:
     rank, ranks, m = dist.get_rank(), dist.get_world_size(), stages.M
     is_first, is_last = rank == 0, rank == ranks - 1
-    with without_preempting():  # like ours, which leaves the runtime to make the difference
+    with batch_scheduling():  # like ours, which leaves the runtime to make the difference
         activations, gradients = (dist.new_group(list(range(ranks))) for _ in range(2))
     module, batch = stages.Empty(), torch.zeros(size)
     weight = module.weight
@@ -65,7 +65,7 @@ def _seconds(size: int) -> float:
         for work, _ in sent:
             work.wait()
 
-    with without_preempting():
+    with batch_scheduling():
         return stages.timed(step, warm_up=stages.EMPTY // 2, steps=stages.EMPTY) / m
 
 

@@ -16,11 +16,11 @@ from tqdm import tqdm
 
 import paci
 from benchmarks import bare, pytorch, stages
-from paci.clock import Step
-from paci.launch import spawn
-from paci.ledger import Ledger, Seen
-from paci.memory import SavedTensors
-from paci.theory import bubble_efficiency
+from paci.distributed.launch import spawn
+from paci.schedules.theory import bubble_efficiency
+from paci.simulation.event_loop import Step
+from paci.stage.memory import SavedTensors
+from paci.stage.version_tracker import VersionTracker, WeightsView
 
 ROUNDS = 3
 PACI = 8 * stages.M  # micro-batches from an empty pipeline to the next
@@ -126,8 +126,8 @@ def real() -> dict[str, float]:
 def _books(rounds: int = 5000) -> float:
     """Seconds that the books of one micro-batch take at a stage: versions, memory, timeline."""
     module, input = stages.Empty(), torch.zeros(stages.KB64)
-    ledger, saved, steps = Ledger(4), SavedTensors(module.parameters()), []
-    seen = Seen(0, saved.parameters)
+    ledger, saved, steps = VersionTracker(4), SavedTensors(module.parameters()), []
+    seen = WeightsView(0, saved.parameters)
     start = time.monotonic()
     for microbatch in range(rounds):
         for book in (ledger.forward, ledger.backward):

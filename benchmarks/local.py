@@ -9,7 +9,7 @@ import torch
 import paci
 from experiments import models
 from experiments.config import compose
-from experiments.optimizer import make_optimizer
+from experiments.optimizers.optimizer import make_optimizer
 
 VOCABULARY = 257
 STAGES = 8

@@ -9,7 +9,7 @@ from torch.distributed.pipelining import PipelineStage, Schedule1F1B
 
 from benchmarks import stages
 from paci.cost import Durations
-from paci.emulated import Emulated, EmulatedDevice
+from paci.distributed.emulated import Emulated, EmulatedDevice
 
 
 def empty_and_emulated() -> dict[str, float]:

@@ -40,7 +40,7 @@ def real_stage() -> tuple[nn.Module, Callable, Callable, torch.Tensor]:
     a micro-batch, which are its targets as well."""
     from experiments import models  # seconds to import, which eight emulated ranks can do without
     from experiments.config import compose
-    from experiments.optimizer import make_optimizer
+    from experiments.optimizers.optimizer import make_optimizer
 
     torch.set_num_threads(1)
     config = compose(["scale=laptop"])

@@ -18,15 +18,16 @@ from filelock import FileLock, Timeout
 from omegaconf import DictConfig, OmegaConf
 
 from experiments import CONF
-from experiments.cli import arguments, interruptible, user_errors
 from experiments.config import select
-from experiments.points import BACKWARD_TIME, FORWARD_TIME, Point, points
-from experiments.progress import Progress
-from paci import Simulation, theory
+from experiments.grid.points import BACKWARD_TIME, FORWARD_TIME, Point, points
+from experiments.terminal.command_line import arguments, interruptible, user_errors
+from experiments.terminal.progress import Progress
+from paci import Simulation
 from paci.actions import ENDS_BACKWARD
 from paci.checks import not_negative, positive
-from paci.clock import play
 from paci.cost import Durations
+from paci.schedules import theory
+from paci.simulation.event_loop import play
 
 
 def main() -> None:

@@ -17,11 +17,11 @@ from omegaconf import DictConfig, OmegaConf
 from tabulate import tabulate
 
 from experiments import CONF
-from experiments.cli import overrides, user_errors
 from experiments.config import compose
 from experiments.config.derived import cost_of, is_measured, schedule_of
+from experiments.terminal.command_line import overrides, user_errors
 from paci.schedules import SCHEDULES
-from paci.traits import Traits, shared_out, stages_per_rank, traits_of
+from paci.simulation.traits import Traits, shared_out, stages_per_rank, traits_of
 
 PUBLISHED = Path(__file__).resolve().parents[1] / "paper_figures" / "reference" / "methods.csv"
 ANY_MODEL = ["model.layers=10000", "evaluations=1", "tokens=1_000_000_000"]  # none is trained

@@ -4,8 +4,8 @@ Writes token files below `data.folder`, once; runs only read them.
 """
 
 from experiments import data
-from experiments.cli import overrides, user_errors
 from experiments.config import compose
+from experiments.terminal.command_line import overrides, user_errors
 
 
 def main() -> None:

@@ -5,7 +5,7 @@ recorded run did it, and the trained model is compared with the run's own, bit b
 order was decided by the arrival of messages is thus as repeatable as any other.
 """
 
-from experiments.cli import arguments, run_folder, user_errors
+from experiments.terminal.command_line import arguments, run_folder, user_errors
 
 if __name__ == "__main__":
     arguments(__doc__)  # asked for help, it answers before torch is loaded, which takes seconds
@@ -21,11 +21,11 @@ from safetensors.torch import load_file
 from yaml import YAMLError
 
 from experiments.config.derived import schedule_of
-from experiments.pipelines import build_pipeline
-from experiments.progress import Progress
-from experiments.run import Run
+from experiments.run.pipelines import build_pipeline
+from experiments.run.run import Run
+from experiments.terminal.progress import Progress
 from paci import LocalPipeline, Recorded, read_orders
-from paci.clock import Deadlock
+from paci.simulation.event_loop import Deadlock
 
 
 def main() -> None:

@@ -16,10 +16,10 @@ from typing import NamedTuple
 
 from tabulate import tabulate
 
-from experiments.cli import user_errors
-from experiments.runfolder import RESULTS, RunFolder
+from experiments.run.folder import RESULTS, RunFolder
 from experiments.slurm import jobs
 from experiments.slurm.log import last_words
+from experiments.terminal.command_line import user_errors
 
 WATCH = 10.0  # seconds between two looks: squeue is everybody's
 ALIVE = ("pending", "starting", "running")

@@ -19,15 +19,15 @@ from submitit.core.utils import UncompletedJobError
 from tqdm import tqdm
 
 from experiments import data
-from experiments.cli import interruptible, overrides, user_errors
 from experiments.config.derived import is_measured, ranks, run_name, updates
-from experiments.dispatch import dispatch
-from experiments.grid import grid
-from experiments.kept import check_kept, read
-from experiments.progress import Progress
-from experiments.runfolder import InUse, RunFolder
+from experiments.grid.dispatch import dispatch
+from experiments.grid.runs import grid
+from experiments.run.cache import check_kept, read
+from experiments.run.folder import InUse, RunFolder
 from experiments.slurm import submission
-from experiments.summary import line, summary
+from experiments.terminal.command_line import interruptible, overrides, user_errors
+from experiments.terminal.progress import Progress
+from experiments.terminal.summary import line, summary
 
 
 def main() -> None:
@@ -130,7 +130,7 @@ def measure_costs(configs: list[DictConfig]) -> None:
 
 def measure(configs: list[dict]) -> None:
     """`measure_all`, in a process of its own."""
-    from experiments.costs import measure_all  # not above: it loads torch
+    from experiments.run.costs import measure_all  # not above: it loads torch
 
     measure_all(configs)
 
@@ -158,8 +158,8 @@ def run(config: dict) -> dict:
     """One run of the grid, in its own process, or one rank of it: its status. Whatever goes wrong
     is in there."""
     # Not above: they load transformers, which the sweep itself never needs.
-    from experiments.rank import join, started_by
-    from experiments.run import Run
+    from experiments.run.rank import join, started_by
+    from experiments.run.run import Run
     from experiments.train import train
 
     try:

@@ -12,10 +12,10 @@ import pandas
 from omegaconf import OmegaConf
 from tabulate import tabulate
 
-from experiments.cli import run_folder, user_errors
-from experiments.runfolder import RunFolder
-from paci.clock import Step
-from paci.timeline import Timeline
+from experiments.run.folder import RunFolder
+from experiments.terminal.command_line import run_folder, user_errors
+from paci.simulation.event_loop import Step
+from paci.simulation.timeline import Timeline
 
 WAITING = ("input", "gradient", "backpressure")
 
@@ -75,7 +75,8 @@ def table(run: Path) -> list[dict]:
 
 def keep(timeline: Timeline, file: Path, first: int, seconds: float) -> None:
     """Write a segment, which began with micro-batch `first` of the run after so many `seconds` of
-    training, atomically. Columns are those of `paci.clock.Step`, counted from the run's start."""
+    training, atomically. Columns are the fields of
+    `paci.simulation.event_loop.Step`, counted from the run's start."""
     rows = pandas.DataFrame(timeline.rows, columns=Step._fields)
     rows = rows.assign(
         microbatch=rows.microbatch + first, start=rows.start + seconds, end=rows.end + seconds

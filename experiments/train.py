@@ -9,7 +9,7 @@ SLURM's srun start,
     srun --ntasks 8 python -m experiments.train executor=distributed
 """
 
-from experiments.cli import interruptible, overrides, user_errors
+from experiments.terminal.command_line import interruptible, overrides, user_errors
 
 if __name__ == "__main__":
     overrides(__doc__)  # asked for help, it answers before torch is loaded, which takes seconds
@@ -27,15 +27,15 @@ from tqdm import tqdm
 from experiments import data
 from experiments.config import compose
 from experiments.config.derived import is_measured, ranks
-from experiments.costs import cost_for
-from experiments.kept import check_kept
-from experiments.rank import backend, check_started, is_first, join, started_by
-from experiments.run import Run
-from experiments.runfolder import InUse
-from experiments.summary import end
-from experiments.tasks import TASKS, Diverged
-from paci.failure import RankFailed, as_told
-from paci.launch import end_process, spawn
+from experiments.run.cache import check_kept
+from experiments.run.costs import cost_for
+from experiments.run.folder import InUse
+from experiments.run.rank import backend, check_started, is_first, join, started_by
+from experiments.run.run import Run
+from experiments.run.tasks import TASKS, Diverged
+from experiments.terminal.summary import end
+from paci.distributed.failure import RankFailed, as_told
+from paci.distributed.launch import end_process, spawn
 
 INTERRUPTED = (KeyboardInterrupt.__name__, signal.SIGTERM.name, signal.SIGINT.name)
 EXHAUSTED = (torch.OutOfMemoryError.__name__, MemoryError.__name__)
@@ -87,7 +87,7 @@ def train(run: Run) -> dict:
                 config = OmegaConf.to_container(run.config)
                 spawn(
                     spawned_rank, ranks(run.config), config, backend=backend(run.config),
-                    preload=["experiments.tasks"],
+                    preload=["experiments.run.tasks"],
                 )  # fmt: skip
         except BaseException as error:
             state, why = outcome(error)

@@ -20,7 +20,7 @@ take a fraction of a second:
 from paci.actions import read_orders, write_orders
 from paci.cost import Cost
 from paci.schedules import SCHEDULES, Recorded, Schedule
-from paci.simulate import Simulation, simulate
+from paci.simulation.simulate import Simulation, simulate
 
 __all__ = [
     "SCHEDULES",
@@ -42,7 +42,7 @@ def __getattr__(name: str):
 
         return LocalPipeline
     if name == "DistributedPipeline":
-        from paci.distributed import DistributedPipeline
+        from paci.distributed.pipeline import DistributedPipeline
 
         return DistributedPipeline
     raise AttributeError(f"module 'paci' has no attribute {name!r}")

@@ -22,7 +22,7 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
 
-from paci.stage import Stage
+from paci.stage.stage import Stage
 
 MANIFEST = "manifest.json"
 

@@ -9,14 +9,14 @@ from torch import nn
 
 from paci import checkpoint
 from paci.checks import positive
-from paci.clock import Step, play, whole_windows
 from paci.cost import Cost, Durations
-from paci.perform import Mailbox, perform
 from paci.schedules import Schedule, build
-from paci.segment import Batch, Segment, StageBooks, Update
-from paci.stage import LearningRate, Loss, MakeOptimizer, Stage, check_no_shared_parameters
-from paci.timeline import Timeline
-from paci.weights import Policy
+from paci.segment import Batch, Segment, StageStatistics, Update
+from paci.simulation.event_loop import Step, play, whole_windows
+from paci.simulation.timeline import Timeline
+from paci.stage.perform import Mailbox, perform
+from paci.stage.stage import LearningRate, Loss, MakeOptimizer, Stage, check_no_shared_parameters
+from paci.stage.weights import Policy
 
 
 class LocalPipeline:
@@ -28,8 +28,8 @@ class LocalPipeline:
     schedule       a name in `paci.SCHEDULES`, or a `Schedule`
     accumulation   a, the micro-batches of one update; None: the schedule's own, mostly 4
     slack          forwards more in flight at every stage but the last; PACI's only
-    weights        which weights an action sees: a name in `paci.weights.WEIGHTS`, or what makes a
-                   policy from a stage
+    weights        which weights an action sees: a name in `paci.stage.weights.WEIGHTS`,
+                   or a function that makes a policy from a stage
     optimizer      makes an optimizer from a stage's parameters: `lambda params: AdamW(params)`
     lr_lambda      factor on its learning rate as a function of the stage's own version; or one
                    such function for each stage
@@ -92,7 +92,7 @@ class LocalPipeline:
             )
         self._try_shapes(batches)
         for stage in self.stages:
-            stage.clear_books()
+            stage.clear_statistics()
 
         a, N, first = self.accumulation, len(self.stages), self.microbatch
         durations = Durations(self.cost, N, len(batches), self.seed, first)
@@ -107,17 +107,17 @@ class LocalPipeline:
         for step in play(self.schedule, len(batches), durations):
             _, index, kind, microbatch, _, end, version = step
             stage = self.stages[index]
-            rate, before = stage.learning_rate, stage.ledger.version
+            rate, before = stage.learning_rate, stage.versions.version
             loss = perform(stage, kind, first + microbatch, batch_of, mail.take, mail.put)
             if loss is not None:
                 losses.append(loss)
-            if on_update and stage.ledger.version > before:
+            if on_update and stage.versions.version > before:
                 closed[version].append((end, rate))
                 if len(closed[version]) == N:
                     ends, rates = zip(*closed.pop(version), strict=True)
                     window = losses[version * a : (version + 1) * a]
                     loss = torch.stack(window).mean().item()
-                    number, seconds = stage.ledger.version, self.seconds + max(ends)
+                    number, seconds = stage.versions.version, self.seconds + max(ends)
                     on_update(Update(number, loss, max(rates), seconds))
             steps.append(Step._make(step))
 
@@ -125,7 +125,7 @@ class LocalPipeline:
         self._cut_short = False
         self.microbatch += len(batches)
         self.seconds += timeline.makespan
-        books = map(StageBooks.of, self.stages)
+        books = map(StageStatistics.of, self.stages)
         return Segment.of(books, torch.stack(losses).tolist(), timeline)
 
     def evaluate(self, batches: Iterable[Batch]) -> float:

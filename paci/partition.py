@@ -6,7 +6,7 @@ from itertools import accumulate
 from math import inf
 from operator import add
 
-from paci.theory import in_flight_bound
+from paci.schedules.theory import in_flight_bound
 
 
 @dataclass(frozen=True)

@@ -8,15 +8,15 @@ from typing import NamedTuple
 
 import torch
 
-from paci.ledger import Movement
-from paci.memory import Held
-from paci.stage import Stage
-from paci.timeline import Timeline
+from paci.simulation.timeline import Timeline
+from paci.stage.memory import MemoryUsage
+from paci.stage.stage import Stage
+from paci.stage.version_tracker import Movement
 
 Batch = tuple[torch.Tensor, torch.Tensor]
 
 
-class StageBooks(NamedTuple):
+class StageStatistics(NamedTuple):
     """What stage `index` has noted of a segment; see `Segment`."""
 
     index: int
@@ -24,11 +24,11 @@ class StageBooks(NamedTuple):
     staleness: Counter[int]
     movements: list[Movement]
     peak_in_flight: int
-    peak_held: Held
+    peak_held: MemoryUsage
 
     @classmethod
-    def of(cls, stage: Stage) -> "StageBooks":
-        ledger = stage.ledger
+    def of(cls, stage: Stage) -> "StageStatistics":
+        ledger = stage.versions
         return cls(
             stage.index, ledger.drift, ledger.staleness, ledger.movements,
             ledger.peak_in_flight, stage.saved.peak,
@@ -59,7 +59,7 @@ class Segment:
     staleness: list[Counter[int]]
     movements: list[list[Movement]]
     peak_in_flight: list[int]
-    peak_held: list[Held]
+    peak_held: list[MemoryUsage]
     timeline: Timeline
     waiting: list[dict[str, float]] | None = None
     allocated: list[int] | None = None
@@ -67,7 +67,7 @@ class Segment:
 
     @classmethod
     def of(
-        cls, stages: Iterable[StageBooks], losses: list[float], timeline: Timeline, **of_ranks
+        cls, stages: Iterable[StageStatistics], losses: list[float], timeline: Timeline, **of_ranks
     ) -> "Segment":
         """Of the books of all stages, in any order; `of_ranks` are the last fields."""
         by_stage = zip(*sorted(stages, key=attrgetter("index")), strict=True)

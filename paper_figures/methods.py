@@ -8,7 +8,7 @@ import yaml
 
 from paci import Cost
 from paci.schedules import SCHEDULES, Schedule, build
-from paci.traits import shared_out, stages_per_rank, traits_of
+from paci.simulation.traits import shared_out, stages_per_rank, traits_of
 from paper_figures.command import main
 from paper_figures.published import published
 

@@ -13,7 +13,7 @@ from analysis import CannotAnswer, Frames
 from analysis.made import counted
 from analysis.thresholds import GIVEN_COSTS
 from analysis.throughput import EXPERIMENTS, SETTING, is_papers_paci, throughput
-from paci.theory import bubble_efficiency
+from paci.schedules.theory import bubble_efficiency
 from paper_figures import style
 from paper_figures.command import main
 

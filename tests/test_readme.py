@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from paci.launch import spawn
+from paci.distributed.launch import spawn
 
 README = Path(__file__).resolve().parents[1] / "README.md"
 BLOCKS = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from experiments.models.gpt2 import GPT2Stage, config, loss, unit_names
-from experiments.stopwatch import now
+from experiments.run.stopwatch import now
 from paci.partition import UnitCost
 
 REPEATS = 5

@@ -23,8 +23,8 @@ from omegaconf import DictConfig, OmegaConf
 from submitit.core.utils import FailedJobError
 from submitit.helpers import DelayedSubmission, clean_env
 
-from experiments.cli import interruptible
 from experiments.config.derived import ranks
+from experiments.terminal.command_line import interruptible
 
 PATIENCE = 900.0
 """Seconds for SLURM to end a job that it has told to: at least a preemption's time of grace."""
@@ -64,7 +64,7 @@ class Task:
         self.warned = False
 
     def __call__(self) -> NoReturn:
-        from paci.launch import end_process  # not above: who submits needs no torch
+        from paci.distributed.launch import end_process  # not above: who submits needs no torch
 
         requeue = signal.signal(signal.SIGUSR2, self._warn)  # submitit's, in the first task
         state, interrupted = None, False

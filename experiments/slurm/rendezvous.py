@@ -16,7 +16,7 @@ from pathlib import Path
 
 import torch.distributed as dist
 
-from experiments.runfolder import replace
+from experiments.run.folder import replace
 
 GRACE = 15.0  # seconds that the store outlives rank 0, for the others to learn of its end
 

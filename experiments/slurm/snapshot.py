@@ -13,8 +13,8 @@ import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
-from experiments.environment import ROOT, commit
-from experiments.runfolder import replace
+from experiments.run.environment import ROOT, commit
+from experiments.run.folder import replace
 
 PARTS = ("conf/**/*.yaml", "experiments/**/*.py", "paci/**/*.py")
 

@@ -9,10 +9,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from experiments.runfolder import RunFolder
+from experiments.run.folder import RunFolder
 from experiments.slurm import jobs, snapshot
 from experiments.slurm.array import Shape, script, submit
-from experiments.summary import line
+from experiments.terminal.summary import line
 
 
 def submit_missing(folders: Iterable[RunFolder], run: Callable[[dict], dict]) -> int:

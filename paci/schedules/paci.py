@@ -16,7 +16,7 @@ is 1.
 from paci.actions import BACKWARD, FORWARD
 from paci.checks import not_negative
 from paci.schedules.rule import Choice, Schedule, StageView
-from paci.theory import in_flight_bound
+from paci.schedules.theory import in_flight_bound
 
 
 class PACI(Schedule):

@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable
 
 from experiments.config import compose
-from experiments.run import Run
-from experiments.runfolder import RunFolder
+from experiments.run.folder import RunFolder
+from experiments.run.run import Run
 from experiments.train import train_rank
 
 

@@ -17,9 +17,9 @@ from transformers import GPT2LMHeadModel
 
 from experiments import replay, timeline
 from experiments.config import compose
-from experiments.run import Run
-from paci import theory
-from paci.launch import spawn
+from experiments.run.run import Run
+from paci.distributed.launch import spawn
+from paci.schedules import theory
 from tests.experiments import fleet
 from tests.experiments.smoke import (
     ROOT,

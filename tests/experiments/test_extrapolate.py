@@ -13,7 +13,7 @@ import pytest
 from experiments import CONF, extrapolate
 from experiments.config import select
 from experiments.extrapolate import check, done, simulated
-from experiments.points import Point, points
+from experiments.grid.points import Point, points
 from paci import Cost, simulate
 
 GRID = "grid=[{schedule:paci,stages:[4,8],accumulation:0.5,slack:[0,0.25],microbatches:4}]"

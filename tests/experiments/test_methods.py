@@ -5,7 +5,7 @@ import pytest
 from experiments import CONF, methods
 from experiments.config import compose
 from experiments.methods import compare, configure, published, table
-from paci import theory
+from paci.schedules import theory
 
 N, M = 8, 32
 ASYNCHRONOUS = (

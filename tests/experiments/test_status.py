@@ -7,7 +7,7 @@ import pytest
 
 from experiments import status
 from experiments.config import compose
-from experiments.runfolder import RunFolder
+from experiments.run.folder import RunFolder
 from tests.experiments.smoke import call
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from experiments import sweep as command
-from experiments.runfolder import RunFolder
+from experiments.run.folder import RunFolder
 from tests.experiments.smoke import (
     assert_same_run,
     call,
@@ -158,7 +158,7 @@ def test_ctrl_c_reaches_the_processes_of_the_runs(settings, runs, sweep):
 
 
 def test_costs_are_measured_before_any_run(settings, runs, sweep, monkeypatch):
-    monkeypatch.setattr("experiments.costs.ENOUGH", 0.0)
+    monkeypatch.setattr("experiments.run.costs.ENOUGH", 0.0)
     status, _ = sweep([*settings, TWO, "executor=measured"])
     assert status == 0
     (table,) = json.loads((runs / "costs.json").read_text()).values()

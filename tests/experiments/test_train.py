@@ -13,11 +13,11 @@ from transformers import GPT2LMHeadModel
 from experiments import data, models
 from experiments import train as command
 from experiments.config import compose
-from experiments.pipelines import build_pipeline
-from experiments.run import Run
-from experiments.runfolder import RunFolder
-from paci import theory
-from paci.failure import RankFailed
+from experiments.run.folder import RunFolder
+from experiments.run.pipelines import build_pipeline
+from experiments.run.run import Run
+from paci.distributed.failure import RankFailed
+from paci.schedules import theory
 from tests.experiments.smoke import (
     assert_same_run,
     call,

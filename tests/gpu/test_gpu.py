@@ -6,7 +6,7 @@ import torch.distributed as dist
 from torch import nn
 
 import paci
-from paci.launch import spawn
+from paci.distributed.launch import spawn
 
 GPUS = torch.cuda.device_count() if torch.cuda.is_available() else 0
 WIDTH, ROWS, A, UPDATES = 256, 64, 4, 5

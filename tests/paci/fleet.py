@@ -16,9 +16,9 @@ import torch.distributed as dist
 
 import paci
 from paci import checkpoint
-from paci.failure import RankFailed
-from paci.links import WIDE
-from paci.transport import Receiver
+from paci.distributed.failure import RankFailed
+from paci.distributed.links import WIDE
+from paci.distributed.transport import Receiver
 from tests.paci import toys
 
 SEED = 5
@@ -193,7 +193,7 @@ def load_that_fails(folder: Path) -> tuple[str, bool]:
     finally:
         checkpoint.read = read
         line.close()
-    as_it_was = toys.same(toys.weights([module]), before) and line.stages[0].ledger.version == 0
+    as_it_was = toys.same(toys.weights([module]), before) and line.stages[0].versions.version == 0
     return said, as_it_was
 
 

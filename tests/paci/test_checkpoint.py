@@ -43,7 +43,7 @@ def test_resumed_equals_uninterrupted_to_the_last_bit(tmp_path, schedule, optimi
     losses = straight.train(batches[6:]).losses
 
     resumed = resume(tmp_path, pipeline(dropout=0.3, **options))
-    assert [stage.ledger.version for stage in resumed.stages] == [3] * LAYERS
+    assert [stage.versions.version for stage in resumed.stages] == [3] * LAYERS
     assert resumed.train(batches[6:]).losses == losses
     assert toys.same(parameters(resumed), parameters(straight))
 

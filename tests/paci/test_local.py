@@ -7,7 +7,7 @@ from torch.nn import functional as F
 
 from paci import Cost, simulate
 from paci.cost import Durations
-from paci.draws import draws_of
+from paci.stage.rng import rng_of
 from tests.paci import toys, twin
 
 SEED = 5
@@ -20,7 +20,7 @@ def accumulated(modules, batches, accumulation, optimizer):
     rate, losses = update.param_groups[0]["lr"], []
     for m, (x, target) in enumerate(batches):
         for index, stage in enumerate(model):
-            with draws_of(SEED, index, m, x.device):
+            with rng_of(SEED, index, m, x.device):
                 x = stage(x)
         loss = toys.loss_fn(x, target)
         (loss / accumulation).backward()
@@ -81,7 +81,7 @@ def both(case, optimizer=toys.adamw, weights="live", twins_weights=None):
     )
 
     def masks(stage, m):
-        with draws_of(SEED, stage, m, torch.device("cpu")):
+        with rng_of(SEED, stage, m, torch.device("cpu")):
             return F.dropout(torch.ones(toys.ROWS, toys.WIDTH), dropout)
 
     losses, after = twin.train(
@@ -178,7 +178,7 @@ def test_segments_of_paci_drain():
     local = toys.pipeline(toys.stages(4), accumulation=1)
     assert local.train(toys.batches(8)).drift[0] == {0: 1, 1: 1, 2: 1, 3: 5}
     assert local.train(toys.batches(4)).drift[0] == {0: 1, 1: 1, 2: 1, 3: 1}
-    assert local.stages[0].ledger.version == 12
+    assert local.stages[0].versions.version == 12
 
 
 def test_updates_are_reported_as_they_happen():

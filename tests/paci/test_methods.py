@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from paci.schedules import SCHEDULES
-from paci.weights import WEIGHTS
+from paci.stage.weights import WEIGHTS
 from tests.paci import toys
 
 METHODS = [(schedule, None, "live") for schedule in SCHEDULES]

@@ -17,7 +17,7 @@ import submitit
 
 from experiments import status
 from experiments import sweep as command
-from experiments.runfolder import RunFolder
+from experiments.run.folder import RunFolder
 from experiments.slurm import jobs
 from tests.experiments.smoke import ROOT, assert_same_results, call, train
 

@@ -10,10 +10,10 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from paci import distributed
-from paci.failure import RankFailed
-from paci.launch import spawn
-from paci.theory import drift_bound
+from paci.distributed import pipeline as distributed
+from paci.distributed.failure import RankFailed
+from paci.distributed.launch import spawn
+from paci.schedules.theory import drift_bound
 from tests.paci import fleet, toys
 
 pytestmark = pytest.mark.stress

@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from experiments import environment
+from experiments.run import environment
 from experiments.slurm import snapshot
 
 
@@ -50,7 +50,11 @@ def test_a_snapshot_is_imported_in_place_of_the_checkout_and_knows_its_commit(tm
     subprocess.run(["git", "init"], cwd=tmp_path, check=True, capture_output=True)
     taken = snapshot.take(tmp_path / "runs")
     said = subprocess.run(
-        [sys.executable, "-c", "import experiments.environment as e; print(e.ROOT, e.commit())"],
+        [
+            sys.executable,
+            "-c",
+            "from experiments.run import environment as e; print(e.ROOT, e.commit())",
+        ],
         cwd=snapshot.ROOT,
         env={"PYTHONPATH": str(taken.path), "PYTHONSAFEPATH": "1"},
         capture_output=True,

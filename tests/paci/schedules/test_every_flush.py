@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paci import Cost, simulate, theory
-from paci.schedules import build
+from paci import Cost, simulate
+from paci.schedules import build, theory
 from tests.paci import toys
 
 PER_RANK = {

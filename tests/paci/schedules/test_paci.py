@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paci import Cost, simulate
-from paci.theory import drift_bound, in_flight_bound
+from paci.schedules.theory import drift_bound, in_flight_bound
 from tests.paci import toys
 
 

@@ -1,0 +1,99 @@
+"""Estimate the GPU-hours of an experiment: python -m experiments.gpu_hours experiment=q1 ...
+
+Training: three times the forward's counted FLOPs for every token, at the rate that a GPU sustains
+(--tflops), over the time that the schedule keeps GPUs busy, by simulation where a backward takes
+two forwards and messages take none. With executor=local one GPU does it all and never waits.
+Throughput runs: their longest time, and two minutes to start. Evaluations are not counted.
+
+If no rate is given, it is the paper's own: what it takes to train GPT-2 Medium on 49.8 B tokens in
+84 hours on 8 GPUs, PACI's time at batch 256.
+"""
+
+import argparse
+import math
+from collections import Counter
+
+from omegaconf import DictConfig
+from tabulate import tabulate
+
+from experiments import models
+from experiments.config import compose
+from experiments.config.derived import ranks
+from experiments.data import tokenisers
+from experiments.grid.runs import grid
+from experiments.terminal.command_line import user_errors
+from paci import simulate
+from paci.method import label, options_text
+from paci.schedules import SCHEDULES
+
+PAPER_HOURS, PAPER_GPUS = 84, 8
+START = 120  # seconds that a throughput run takes before it counts
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m experiments.gpu_hours",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("overrides", nargs="+", help="as of experiments.sweep")
+    parser.add_argument("--tflops", type=float, help="10^12 FLOPs a second that a GPU sustains")
+    given = parser.parse_intermixed_args()
+    with user_errors():
+        rate = paper_rate() if given.tflops is None else given.tflops * 1e12
+        if not rate > 0:
+            raise ValueError(f"--tflops must be above 0, not {given.tflops}")
+        configs = grid(given.overrides)
+    rows = Counter()
+    for config in configs:
+        hours = run_hours(config, rate)
+        rows[method(config), config.batch, ranks(config), f"{hours:.3g}"] += hours * ranks(config)
+    seeds = len({config.seed for config in configs})
+    table = [(*row, f"{gpu_hours:,.0f}") for row, gpu_hours in rows.items()]
+    headers = ["method", "batch", "GPUs", "hours a run", f"GPU-hours, {seeds} seeds"]
+    print(tabulate(table, headers, disable_numparse=True))
+    print(
+        f"\n{len(configs)} run{'s' * (len(configs) != 1)}, {sum(rows.values()):,.0f} GPU-hours, "
+        f"at {rate / 1e12:.1f} TFLOP/s sustained by a busy GPU"
+    )
+
+
+def run_hours(config: DictConfig, rate: float) -> float:
+    """Hours that one run takes on GPUs that sustain `rate` FLOPs a second."""
+    if config.task == "throughput":
+        return (config.throughput.most_seconds + START) / 3600
+    busy = 1.0 if config.executor.name == "local" else utilisation(config)
+    return config.tokens * flops_per_token(config) / (rate * ranks(config) * busy) / 3600
+
+
+def flops_per_token(config: DictConfig) -> float:
+    """Of a forward and a backward."""
+    gpt2 = models.config(config.model, tokenisers.named(config.data.tokeniser).vocabulary)
+    return 3 * sum(unit.time for unit in models.count_flops(gpt2))
+
+
+def utilisation(config: DictConfig) -> float:
+    """Of the ranks, in a run of many windows."""
+    chosen, a = config.method, config.method.accumulation
+    options = dict(chosen.options)
+    microbatches = math.ceil(512 / a) * a
+    return simulate(
+        chosen.schedule, config.stages, microbatches, a, chosen.slack, **options
+    ).utilization
+
+
+def paper_rate() -> float:
+    """FLOPs a second of a GPU in the paper."""
+    config = compose(["scale=paper"])
+    return config.tokens * flops_per_token(config) / (PAPER_HOURS * 3600 * PAPER_GPUS)
+
+
+def method(config: DictConfig) -> str:
+    """As every table calls it."""
+    chosen = config.method
+    flushes, options = SCHEDULES[chosen.schedule].flushes, options_text(chosen.options)
+    return label(chosen.name, flushes, chosen.accumulation, chosen.slack, chosen.weights, options)
+
+
+if __name__ == "__main__":
+    main()

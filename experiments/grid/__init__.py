@@ -1,0 +1,1 @@
+"""The points of an experiment's grid, and how its runs are started on this machine."""

@@ -1,0 +1,65 @@
+"""Optimizers and their learning rates."""
+
+import math
+from collections.abc import Callable, Iterable
+
+import torch
+from omegaconf import DictConfig
+from torch import nn
+
+from paci.schedules.delay import mean_delay, rescaled
+
+
+def make_optimizer(config: DictConfig) -> Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]:
+    """AdamW, or NAdamW, at the peak learning rate of this run.
+
+    As in the paper, the peak scales with the square root of the batch, and weights decay only in
+    tensors of 2+ dimensions.
+    """
+    settings = config.optimizer
+    peak = settings.lr * math.sqrt(config.batch / settings.reference_batch)
+
+    def make(parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
+        parameters = list(parameters)
+        groups = [
+            {
+                "params": [p for p in parameters if p.dim() >= 2],
+                "weight_decay": settings.weight_decay,
+            },
+            {"params": [p for p in parameters if p.dim() < 2], "weight_decay": 0.0},
+        ]
+        groups = [group for group in groups if group["params"]]
+        common = {"lr": peak, "betas": tuple(settings.betas), "eps": settings.eps}
+        if settings.name == "nadamw":
+            return torch.optim.NAdam(groups, decoupled_weight_decay=True, **common)
+        return torch.optim.AdamW(groups, fused=True, **common)
+
+    return make
+
+
+def learning_rates(config: DictConfig, updates: int) -> list[Callable[[int], float]]:
+    """Each stage's factor on the peak, as a function of its version: warm-up and cosine, and for
+    the first `optimizer.anneal` of the updates PipeMare's smaller steps for late gradients."""
+    settings, method = config.optimizer, config.method
+    factor = warmup_cosine(updates, settings.warmup, settings.final)
+    delays = [
+        mean_delay(config.stages, stage, method.accumulation, method.slack)
+        for stage in range(config.stages)
+    ]
+    return [rescaled(factor, delay, round(settings.anneal * updates)) for delay in delays]
+
+
+def warmup_cosine(updates: int, warmup: float, final: float) -> Callable[[int], float]:
+    """Factor on the peak learning rate for the update after `version` updates.
+
+    Linear to 1 over the first `warmup` (a fraction) of `updates`, then a cosine to `final`.
+    """
+    rising = max(1, round(warmup * updates))
+
+    def factor(version: int) -> float:
+        if version < rising:
+            return (version + 1) / rising
+        progress = min(1.0, (version - rising) / max(1, updates - 1 - rising))
+        return final + (1 - final) * (1 + math.cos(math.pi * progress)) / 2
+
+    return factor

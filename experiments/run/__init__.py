@@ -1,0 +1,1 @@
+"""One run: its folder, its pipeline, and what it does with them."""

@@ -1,0 +1,164 @@
+"""The times on a run's simulated clock: given ones, or those of this machine.
+
+With `executor.cost=measured` they are the seconds that each stage of the run's model takes for a
+micro-batch, here, in this precision and with these threads: one table for every method of a
+comparison, and none of them made up.
+"""
+
+import json
+import statistics
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import torch
+from omegaconf import DictConfig, OmegaConf
+
+from experiments import data, models
+from experiments.config.derived import cost_of, is_measured, microbatch_size
+from experiments.optimizers.optimizer import make_optimizer
+from experiments.run.cache import kept, read_cost
+from experiments.run.cut import cut_for
+from experiments.run.environment import processor
+from experiments.run.folder import replace
+from experiments.run.run import Run
+from experiments.run.stages import stage_module
+from experiments.run.stopwatch import now
+from paci import Cost
+from paci.stage.stage import Stage
+
+WINDOW = 4  # micro-batches of an update: all but the first add to gradients that are there
+WARM_UP = WINDOW  # micro-batches; the first update makes the optimizer's state
+LEAST, ENOUGH = 6 * WINDOW, 0.25
+"""Micro-batches that are timed of each stage, and seconds of them: both are reached."""
+
+
+def cost_for(run: Run) -> Cost:
+    """Times of a micro-batch of `run`: given, or measured.
+
+    Measured ones are kept as cost.json in the run's folder, and the run goes on with them wherever
+    it goes on. They come from costs.json in the folder of runs, and are measured now if they are
+    not there.
+    """
+    config = run.config
+    if not is_measured(config):
+        return cost_of(config)
+    file = run.folder.path / "cost.json"
+    if not file.exists():
+        table = table_for(config, run.corpus.vocabulary)
+        transfer = table["microbatch"] * config.executor.get("transfer", 0.0)
+        replace(file, json.dumps(table | {"transfer": transfer}, indent=1))
+    return read_cost(file, config.stages)
+
+
+def measure_all(configs: Sequence[dict]) -> None:
+    """See to it that `cost_for` finds what runs of `configs` need. What goes wrong with one of
+    them (it does not fit into memory, say) will again in its run, which then says so."""
+    for config in map(DictConfig, configs):
+        try:
+            table_for(config, data.load(config.data, verify=False).vocabulary)
+        except Exception:
+            traceback.print_exc()
+
+
+def table_for(config: DictConfig, vocabulary: int) -> dict:
+    """{"microbatch": sequences, "forward": [seconds of each stage], ...} from costs.json in the
+    folder of runs: the same table for every run of this model, cut, size of micro-batches,
+    precision, optimizer and machine."""
+    executor, microbatch = config.executor, microbatch_size(config)
+    key = {
+        "model": OmegaConf.to_container(config.model),
+        "vocabulary": vocabulary,
+        "cut": [[units.start, units.stop] for units in cut_for(config, vocabulary)],
+        "microbatch": microbatch,
+        "precision": executor.precision,
+        "optimizer": config.optimizer.name,
+        "threads": executor.threads,
+        "device": torch.cuda.get_device_name() if executor.device == "cuda" else processor(),
+    }
+
+    def table() -> dict:
+        return {"microbatch": microbatch} | measure(config, vocabulary, microbatch)
+
+    return kept(Path(config.runs) / "costs.json", key, table)
+
+
+def measure(config: DictConfig, vocabulary: int, microbatch: int) -> dict[str, list[float]]:
+    """Median seconds (of `now`) that each stage takes for a micro-batch of `microbatch` sequences.
+
+    forward, backward   with as many micro-batches in flight as 1F1B has at that stage
+    input, weight       the two halves of a backward that a schedule splits; at the first stage the
+                        first half does nothing and the second all
+    update              of the optimizer, once a window
+
+    It is all that a stage does: its books, its draws, the loss at the last stage; weights are
+    live, and what a policy copies or predicts is not in it, nor is any message. On a GPU an action
+    ends when the device is done with it, so launching its kernels is in it too. Stages are measured
+    one after the other, each alone in memory and on random tokens.
+    """
+    torch.set_num_threads(config.executor.threads)
+    tokens = torch.randint(vocabulary, (microbatch, config.model.context))
+    times: dict[str, list[float]] = {}
+    hidden = tokens
+    for index in range(config.stages):
+        module = stage_module(config, vocabulary, index)
+
+        def stage(index: int = index, module: torch.nn.Module = module) -> Stage:
+            return Stage(
+                index,
+                config.stages,
+                module,
+                10**6,  # further than we count: windows are ours to close
+                make_optimizer(config),
+                loss_fn=models.loss,
+                seed=config.seed,
+            )
+
+        output = stage().evaluate(hidden, tokens)
+        gradient = None if index == config.stages - 1 else torch.randn_like(output)
+        split = _time(stage(), hidden, tokens, gradient, split=True)
+        for name, seconds in (split | _time(stage(), hidden, tokens, gradient)).items():
+            times.setdefault(name, []).append(seconds)
+        hidden = output
+    return times
+
+
+def _time(
+    stage: Stage,
+    input: torch.Tensor,
+    target: torch.Tensor,
+    gradient: torch.Tensor | None,
+    split: bool = False,
+) -> dict[str, float]:
+    """Median seconds of the actions of a stage in the steady state of 1F1B."""
+    seconds: dict[str, list[float]] = {}
+
+    def timed(name: str, action: Callable, *arguments) -> None:
+        start = now(stage.device)
+        action(*arguments)
+        seconds.setdefault(name, []).append(now(stage.device) - start)
+
+    def send_nowhere(gradient: torch.Tensor) -> None:
+        """No message is in a cost."""
+
+    def step(microbatch: int) -> None:
+        timed("forward", stage.forward, microbatch + ahead, input, target)
+        if split:
+            timed("input", stage.backward_input, microbatch, gradient, send_nowhere)
+            timed("weight", stage.backward_weight, microbatch)
+        else:
+            timed("backward", stage.backward, microbatch, gradient, send_nowhere)
+        if (microbatch + 1) % WINDOW == 0:
+            timed("update", stage.update)
+
+    ahead = stage.stages - stage.index - 1
+    for microbatch in range(ahead):
+        stage.forward(microbatch, input, target)
+    for microbatch in range(WARM_UP):
+        step(microbatch)
+    seconds.clear()
+    microbatch, start = WARM_UP, now(stage.device)
+    while microbatch < WARM_UP + LEAST or now(stage.device) < start + ENOUGH:
+        step(microbatch)
+        microbatch += 1
+    return {name: statistics.median(values) for name, values in seconds.items()}

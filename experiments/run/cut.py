@@ -1,0 +1,59 @@
+"""Where a run's model is cut into stages."""
+
+from pathlib import Path
+
+import torch
+from omegaconf import DictConfig, OmegaConf
+
+from experiments import models
+from experiments.config.derived import microbatch_size
+from experiments.run.cache import kept
+from paci.partition import partition
+
+
+def cut_for(config: DictConfig, vocabulary: int) -> list[range]:
+    """The units of each stage, balanced on counted FLOPs or, with `model.partition=measured`, on
+    measured times under the device's memory.
+
+    The cut decides what dropout draws. So a measured one is kept in cut.json of the folder of
+    runs, and they all have it.
+    """
+    if config.model.partition == "flops":
+        gpt2 = models.config(config.model, vocabulary)
+        return partition(models.count_flops(gpt2), config.stages)
+    key = {
+        "model": OmegaConf.to_container(config.model),
+        "vocabulary": vocabulary,
+        "stages": config.stages,
+        "sequences": microbatch_size(config),
+        "slack": config.method.slack,
+        "precision": config.executor.precision,
+        "device": _device_name(config),
+    }
+    cut = kept(Path(config.runs) / "cut.json", key, lambda: _measured(config, vocabulary))
+    return [range(*ends) for ends in cut]
+
+
+def _measured(config: DictConfig, vocabulary: int) -> list[list[int]]:
+    """The first unit of each stage, and the one after its last."""
+    executor = config.executor
+    torch.set_num_threads(executor.threads)
+    low = executor.precision == "bfloat16-autocast"
+    with torch.autocast(executor.device, torch.bfloat16, enabled=low, cache_enabled=False):
+        units = models.measure_units(
+            config.model, vocabulary, microbatch_size(config), executor.device
+        )
+    cut = partition(units, config.stages, _memory(config), slack=config.method.slack)
+    return [[run.start, run.stop] for run in cut]
+
+
+def _device_name(config: DictConfig) -> str:
+    return torch.cuda.get_device_name() if config.executor.device == "cuda" else "cpu"
+
+
+def _memory(config: DictConfig) -> int | None:
+    """Bytes that a stage may take: a device's own, shared if it holds all stages."""
+    if config.executor.device != "cuda":
+        return None
+    total = torch.cuda.get_device_properties(0).total_memory
+    return total // config.stages if config.executor.name == "local" else total

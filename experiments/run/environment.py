@@ -1,0 +1,49 @@
+"""The machine and the code of a run, for the record."""
+
+import os
+import platform
+import subprocess
+from importlib.metadata import version
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = ("torch", "transformers", "datasets", "tiktoken", "numpy")
+
+
+def describe_environment() -> dict:
+    """Machine, Python, package versions, and the commit (marked if files differ from it)."""
+    return {
+        "platform": platform.platform(),
+        "processor": processor(),
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        "packages": {name: version(name) for name in PACKAGES},
+        "commit": commit(),
+    }
+
+
+def processor() -> str:
+    """Its model, as the system calls it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return models[0] if models else platform.processor()
+
+
+def commit() -> str | None:
+    """Of this code, marked "-dirty" if files differ from it; None if that is not known."""
+    if (ROOT / "COMMIT").exists():  # a copy of the code: git would tell of the folder around it
+        return (ROOT / "COMMIT").read_text()
+    try:
+        found = subprocess.run(
+            ["git", "describe", "--always", "--dirty", "--abbrev=40"],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return found.stdout.strip()

@@ -1,0 +1,29 @@
+"""A stage's part of the model, as a run trains it."""
+
+import os
+
+import torch
+from omegaconf import DictConfig
+from torch import nn
+
+from experiments import models
+from experiments.run.cut import cut_for
+
+
+def stage_module(config: DictConfig, vocabulary: int, stage: int) -> nn.Module:
+    """Stage `stage` of the model on its device, its forward in the run's precision."""
+    executor = config.executor
+    cut = cut_for(config, vocabulary)
+    module = models.build_stage(
+        config.model, vocabulary, config.stages, stage, config.seed, cut
+    ).to(_device(executor))
+    if executor.precision == "bfloat16-autocast":
+        module.forward = torch.autocast(executor.device, torch.bfloat16)(module.forward)
+    return module
+
+
+def _device(executor: DictConfig) -> torch.device:
+    """Of the rank that this process is, or of a run in one process."""
+    if executor.device == "cuda" and "LOCAL_RANK" in os.environ:
+        return torch.device("cuda", int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())
+    return torch.device(executor.device)

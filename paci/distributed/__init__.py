@@ -1,0 +1,1 @@
+"""A pipeline of processes, one rank each, on torch.distributed."""

@@ -1,0 +1,36 @@
+"""Random draws that depend on (seed, stage, micro-batch) and never on the order of execution."""
+
+import hashlib
+import struct
+
+import torch
+
+
+class rng_of:
+    """A context: inside, PyTorch's default generator of `device` (dropout uses it) draws what
+    this micro-batch draws at this stage; afterwards it goes on as if nothing had been drawn."""
+
+    __slots__ = ("_generator", "_key", "_state")
+
+    def __init__(self, seed: int, stage: int, microbatch: int, device: torch.device):
+        self._generator = _default_generator(device)
+        self._key = _key(seed, stage, microbatch)
+
+    def __enter__(self) -> None:
+        self._state = self._generator.get_state()
+        self._generator.manual_seed(self._key)
+
+    def __exit__(self, *_) -> None:
+        self._generator.set_state(self._state)
+
+
+def _key(seed: int, stage: int, microbatch: int) -> int:
+    digest = hashlib.blake2b(struct.pack("<qqq", seed, stage, microbatch), digest_size=8).digest()
+    return int.from_bytes(digest, "little", signed=True)
+
+
+def _default_generator(device: torch.device) -> torch.Generator:
+    if device.type == "cuda":
+        torch.cuda.init()
+        return torch.cuda.default_generators[device.index or 0]
+    return torch.default_generator

@@ -1,0 +1,71 @@
+"""PipeMare's discrepancy correction, T2 (Yang et al., MLSys 2021): the backward sees what the
+forward saw, as far as the weights' mean change of late tells.
+
+    version    0 ─────────── 1 ─────────── 2
+    forward    sees 0
+    backward                                 of the same micro-batch sees 2 - 2 mean changes
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import torch
+
+from paci.schedules.delay import mean_delay
+from paci.stage.version_tracker import WeightsView
+from paci.stage.weights.moved import Moved
+
+
+class Corrected(Moved):
+    """The mean δ of the changes of the weights fades with every update by γ = decay^(1/delay), so
+    by `decay` over the delay of the stage: δ ← γ δ + (1 - γ) change. PipeMare's `decay` is e⁻².
+    """
+
+    name = "corrected"
+
+    def __init__(self, stage, decay: float = 0.135):
+        super().__init__(stage)
+        delay = mean_delay(stage.stages, stage.index, stage.accumulation)
+        self.fading = decay ** (1 / delay) if delay else 0.0
+        self._change: list[torch.Tensor] = []  # δ
+        self._version_at_forward: dict[int, int] = {}
+
+    @contextmanager
+    def forward(self, microbatch: int, version: int) -> Iterator[WeightsView]:
+        self._version_at_forward[microbatch] = version
+        yield WeightsView(version, self.parameters)
+
+    @contextmanager
+    def backward(self, microbatch: int, version: int) -> Iterator[WeightsView]:
+        drift = version - self._version_at_forward[microbatch]
+        if drift and self._change:
+            with self.moved(self._change, -drift):
+                yield WeightsView(version, self.parameters)
+        else:
+            yield WeightsView(version, self.parameters)
+
+    def release(self, microbatch: int) -> None:
+        del self._version_at_forward[microbatch]
+
+    @torch.no_grad()
+    def update(self, step: Callable[[], None]) -> None:
+        before = [parameter.clone() for parameter in self.parameters]
+        super().update(step)
+        change = torch._foreach_sub(self.parameters, before)
+        if not self._change:
+            self._change = [torch.zeros_like(parameter) for parameter in self.parameters]
+        torch._foreach_mul_(self._change, self.fading)
+        torch._foreach_add_(self._change, change, alpha=1 - self.fading)
+
+    @property
+    def extra_bytes(self) -> int:
+        return self._aside_bytes + (self.bytes_of_one_copy if self._change else 0)
+
+    def state(self) -> dict[str, Sequence[torch.Tensor]]:
+        return {"change": self._change} if self._change else {}
+
+    def load(self, state: Mapping[str, Sequence[torch.Tensor]]) -> None:
+        self._change = [
+            tensor.to(parameter, copy=True)
+            for tensor, parameter in zip(state.get("change", []), self.parameters, strict=False)
+        ]

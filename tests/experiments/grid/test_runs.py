@@ -1,0 +1,165 @@
+import pytest
+
+from experiments import CONF
+from experiments.config import compose
+from experiments.config.derived import is_measured, run_name
+from experiments.grid.runs import grid
+
+SCALES = sorted(path.stem for path in (CONF / "scale").glob("*.yaml"))
+EXPERIMENTS = sorted({path.stem for path in (CONF / "experiment").glob("*.yaml")} - {"none"})
+SIZES = {  # entries × batches × seeds
+    ("q1", "smoke"): 5 * 1 * 2,
+    ("q1", "laptop"): 5 * 2 * 3,
+    ("q1", "paper"): 5 * 2 * 3 + 3,  # and PACI with a = 16 at batch 256 only
+    ("q2", "smoke"): 5 * 1 * 2,
+    ("q2", "laptop"): 7 * 2 * 2,
+    ("q2", "paper"): 7 * 2 * 2,
+    ("q3", "smoke"): 2 * 2 * 1 + 13,  # methods × counts × sizes, and the others once
+    ("q3", "laptop"): 2 * 4 * 2 + 13,
+    ("q3", "paper"): 2 * 6 * 4 + 13,
+    ("q3-emulated", "smoke"): 2 * 2 + 4,
+    ("q3-emulated", "laptop"): 2 * 4 + 4,
+    ("q3-emulated", "paper"): 2 * 6 + 4,
+    ("q3-real", "smoke"): 2 * 2 * 1 + 5,
+    ("q3-real", "laptop"): 2 * 4 * 2 + 5,
+    ("q3-real", "paper"): 2 * 6 * 4 + 5,
+}
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_every_grid_has_a_folder_for_each_run(scale, experiment):
+    configs = grid([f"experiment={experiment}", f"scale={scale}"])
+    assert len(configs) == SIZES[experiment, scale]
+    assert {c.seed for c in configs} == set(configs[0].seeds)
+    if configs[0].task == "training":  # throughput has sizes of micro-batches instead
+        assert {c.batch for c in configs} <= set(configs[0].batches)
+    folders = {(c.runs, run_name(c)) for c in configs}
+    assert len(folders) == len(configs)
+
+
+def test_the_papers_grid():
+    configs = grid(["experiment=q1", "scale=paper", "seeds=[0]"])
+    assert {run_name(c) for c in configs} == {
+        "1f1b-flush-a8-b128-s0",
+        "1f1b-flush-a8-b256-s0",
+        "paci-a4-b128-s0",
+        "paci-a4-b256-s0",
+        "paci-a4-stashed-b128-s0",
+        "paci-a4-stashed-b256-s0",
+        "paci-a8-b128-s0",
+        "paci-a8-b256-s0",
+        "paci-a16-b256-s0",
+        "async-1f1b-a1-b128-s0",
+        "async-1f1b-a1-b256-s0",
+    }
+
+
+@pytest.mark.parametrize("executor", ["measured", "distributed", "emulated"])
+def test_q2_is_timed_on_any_executor(executor):
+    given = [] if executor == "measured" else [f"executor={executor}"]  # the default of Q2
+    (*_, config) = grid(["experiment=q2", "scale=paper", *given])
+    assert (config.executor.name, config.executor.device) == (
+        "local" if executor == "measured" else executor,
+        "cuda",
+    )
+    assert ("cost" in config.executor) == (executor != "distributed")
+    assert is_measured(config) == (executor == "measured")
+
+
+@pytest.fixture
+def names():
+    """names(entries, *overrides): of the runs of a grid at laptop scale, with one seed."""
+
+    def names(entries, *overrides):
+        settings = ["experiment=q1", "scale=laptop", "seeds=[0]", f"grid=[{entries}]"]
+        return [run_name(config) for config in grid([*settings, *overrides])]
+
+    return names
+
+
+def test_a_list_is_an_axis_and_batches_and_seeds_are_axes_of_all(names):
+    assert names("{method:[paci,gpipe],method.accumulation:[4,8]}", "seeds=[0,1]") == [
+        f"{method}-a{a}-b{batch}-s{seed}"
+        for method in ("paci", "gpipe")
+        for a in (4, 8)
+        for batch in (16, 32)
+        for seed in (0, 1)
+    ]
+
+
+def test_an_entry_that_names_batches_runs_there_only(names):
+    assert names("{method:gpipe},{method:paci,batch:32},{method:zbv,batch:[8,16]}") == [
+        "gpipe-a4-b16-s0",
+        "gpipe-a4-b32-s0",
+        "paci-a4-b32-s0",
+        "zbv-a8-b16-s0",
+    ]
+
+
+def test_a_size_of_micro_batches_makes_the_batch(names):
+    entry = '{method:paci,method.accumulation:"${counts}",microbatch:"${sizes}"}'
+    lists = ["counts=[2,4]", "sizes=[1,3]"]
+    assert names(entry, *lists) == [
+        "paci-a2-b2-s0",
+        "paci-a2-b6-s0",
+        "paci-a4-b4-s0",
+        "paci-a4-b12-s0",
+    ]
+    assert names("{method:async-1f1b,microbatch:2}") == ["async-1f1b-a1-b2-s0"]
+
+
+def test_a_run_of_a_grid_is_what_its_own_overrides_compose():
+    shared = ["experiment=q1", "scale=smoke", "method.slack=1", "seeds=[3]"]
+    entry = "grid=[{method:nesterov-async,optimizer.betas:[[0.8,0.9]]}]"
+    (config,) = grid([*shared, entry])
+    own = ["method=nesterov-async", "optimizer.betas=[0.8,0.9]", "batch=8", "seed=3"]
+    assert config == compose([*shared, entry, *own])
+    assert (config.optimizer.name, config.method.slack) == ("nadamw", 1)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "sentence"),
+    [
+        ([], "a sweep needs an experiment: choose from .*q1"),
+        (["experiment=q1", "seed=3"], r"a sweep has a list of them: seeds=\[3\], not seed=3"),
+        (["experiment=q1", "batch=8"], r"a sweep has a list of them: batches=\[8\], not batch=8"),
+        (["experiment=q1", "batches=[9]"], "batch must be a multiple of method.accumulation"),
+        (["experiment=q1", "method=paci"], "the experiment's grid sets method itself: leave out"),
+        (["experiment=q1", "method.accumulation=2"], "grid sets method.accumulation itself"),
+    ],
+)
+def test_a_grid_that_cannot_be_is_refused(overrides, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        grid(["scale=smoke", *overrides])
+
+
+@pytest.mark.parametrize(
+    ("entries", "sentence"),
+    [
+        ("'method=paci'", "an entry of the grid must be a mapping like .*, not 'method=paci'"),
+        ("{method:nope}", "there is no method 'nope': choose from"),
+        ("{method:paci,mehtod.slack:1}", "no setting 'mehtod.slack' .*: did you mean method.slack"),
+        ("{method:paci,method.slack:[]}", "method.slack has no value in an entry of the grid"),
+        ("{method:paci,microbatch:two}", "microbatch must be a whole number .*, not 'two'"),
+        ("{method:paci,microbatch:true}", "microbatch must be a whole number .*, not True"),
+        (
+            "{method:paci,microbatch:2,method.accumulation:null}",
+            "method.accumulation must be a whole number of at least 1, not None",
+        ),
+        ("{3:4}", "an entry of the grid sets keys of the configuration, not 3"),
+        ("", "grid must have an entry"),
+        ("{method:paci,microbatch:2,batch:16}", "names batch or microbatch, not both"),
+        ("{method:paci,batch:8}", "the grid has no run"),
+        ("{method:paci},{method:paci}", "the grid has paci-a4-b16-s0 2 times: leave one of them"),
+        (
+            "{method:paci,optimizer.lr:[0.1,0.2]}",
+            "are called paci-a4-b16-s0: they differ in optimizer.lr, which a name leaves out; give "
+            "each value a .* like optimizer.lr=0.1 runs=runs/laptop/q1/lr-0.1",
+        ),
+    ],
+)
+def test_an_entry_that_cannot_be_is_refused(names, entries, sentence):
+    with pytest.raises(ValueError, match=sentence) as error:
+        names(entries)
+    assert "\n" not in str(error.value)

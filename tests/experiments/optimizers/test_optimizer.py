@@ -1,0 +1,60 @@
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from experiments.config import compose
+from experiments.optimizers.optimizer import make_optimizer, warmup_cosine
+from paci.stage.stage import Stage
+
+
+def test_the_learning_rate_follows_its_closed_form():
+    factor = warmup_cosine(updates=1001, warmup=0.1, final=0.1)
+    assert [factor(v) for v in (0, 49, 99)] == pytest.approx([0.01, 0.5, 1.0])  # linear to 1
+    assert factor(100) == 1.0
+    assert factor(550) == pytest.approx(0.55)  # half-way down to 0.1
+    assert factor(325) == pytest.approx(0.1 + 0.9 * (1 + math.cos(math.pi / 4)) / 2)
+    assert factor(1000) == pytest.approx(0.1)
+    assert factor(5000) == pytest.approx(0.1)
+
+
+def test_a_run_of_one_update_has_a_learning_rate():
+    assert warmup_cosine(updates=1, warmup=0.01, final=0.1)(0) == 1.0
+
+
+@pytest.mark.parametrize(("batch", "peak"), [(256, 3e-4), (128, 3e-4 / 2**0.5), (1024, 6e-4)])
+def test_the_peak_scales_with_the_square_root_of_the_batch(batch, peak):
+    make = make_optimizer(compose(["scale=paper", f"batch={batch}"]))
+    optimizer = make(nn.Linear(2, 2).parameters())
+    assert isinstance(optimizer, torch.optim.AdamW)
+    for group in optimizer.param_groups:
+        assert group["lr"] == pytest.approx(peak)
+        assert (tuple(group["betas"]), group["eps"]) == ((0.9, 0.95), 1e-8)
+
+
+def test_only_tensors_of_two_dimensions_decay():
+    module = nn.Sequential(nn.Embedding(3, 4), nn.LayerNorm(4), nn.Linear(4, 4))
+    optimizer = make_optimizer(compose([]))(module.parameters())
+    before = {name: p.detach().clone() for name, p in module.named_parameters()}
+    for parameter in module.parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    optimizer.step()
+    shrink = 1 - optimizer.param_groups[0]["lr"] * 0.1
+    for name, parameter in module.named_parameters():
+        expected = before[name] * (shrink if parameter.dim() == 2 else 1.0)
+        torch.testing.assert_close(parameter.detach(), expected)
+
+
+def test_a_part_without_matrices_is_fine():
+    optimizer = make_optimizer(compose([]))(nn.LayerNorm(4).parameters())
+    assert len(optimizer.param_groups) == 1
+
+
+def test_the_rate_follows_the_version_of_its_own_stage():
+    make, factor = make_optimizer(compose([])), warmup_cosine(10, warmup=0.2, final=0.1)
+    stages = [Stage(i, 2, nn.Linear(2, 2), 1, make, factor) for i in range(2)]
+    stages[0].forward(0, torch.ones(1, 2))
+    stages[0].backward(0, torch.ones(1, 2))  # one update, here only
+    assert stages[0].learning_rate == pytest.approx(1e-3 * factor(1))
+    assert stages[1].learning_rate == pytest.approx(1e-3 * factor(0))

@@ -1,0 +1,103 @@
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from experiments import prepare, sweep, train
+from experiments.terminal.command_line import arguments, interruptible, user_errors
+from tests.experiments.smoke import ROOT, start
+
+MISTAKES = {
+    "stages=99": "error: stages must be at most 10",
+    "method=nope": "error: there is no method 'nope'",
+}
+
+
+def test_a_users_mistake_is_one_line_and_status_2(capsys):
+    with pytest.raises(SystemExit, match="2"), user_errors():
+        raise ValueError("this is not that")
+    assert capsys.readouterr() == ("", "error: this is not that\n")
+
+
+def test_our_own_mistakes_stay_visible():
+    with pytest.raises(KeyError), user_errors():
+        raise KeyError("stage")
+
+
+@pytest.mark.parametrize("command", [train, sweep, prepare])
+def test_help_is_the_documentation(command, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["...", "--help"])
+    with pytest.raises(SystemExit, match="0"):
+        command.main()
+    said = capsys.readouterr().out
+    assert "python -m experiments." in said
+    assert "\n  data        files, kjv, openwebtext\n" in said
+    assert "extrapolation" not in said  # which has a command of its own
+
+
+@pytest.mark.parametrize("command", ["train", "replay"])
+def test_help_does_not_wait_for_torch(command):
+    code = f"""
+import runpy, sys
+sys.argv = ["...", "--help"]
+try:
+    runpy.run_module("experiments.{command}", run_name="__main__")
+except SystemExit:
+    assert "torch" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+
+
+def test_commands_that_compute_no_model_load_no_torch():
+    commands = ("sweep", "status", "prepare", "methods", "extrapolate")
+    imports = ", ".join(f"experiments.{command}" for command in commands)
+    code = f"import sys, {imports}; sys.exit('torch' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+
+
+def test_arguments_are_the_overrides(monkeypatch):
+    monkeypatch.setattr("sys.argv", ["...", "method=paci", "seed=3"])
+    assert arguments("") == ["method=paci", "seed=3"]
+
+
+@pytest.mark.parametrize("command", [train, sweep, prepare])
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_every_command_refuses_before_it_writes(command, mistake, tmp_path, monkeypatch, capsys):
+    overrides = ["scale=smoke", "experiment=q1", f"runs={tmp_path}/a", f"data.folder={tmp_path}/b"]
+    monkeypatch.setattr("sys.argv", ["...", *overrides, mistake])
+    with pytest.raises(SystemExit, match="2"):
+        command.main()
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith(MISTAKES[mistake])
+    assert err.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_shell_sees_the_same(tmp_path):
+    overrides = [f"runs={tmp_path}/a", f"data.folder={tmp_path}/b"]
+    commands = {
+        "error: method.accumulation must be a whole number of at least 1, not 0\n": start(
+            "train", ["method.accumulation=0", *overrides]
+        ),
+        "error: there is no data 'nope': choose from files, kjv, openwebtext\n": start(
+            "prepare", ["data=nope", *overrides]
+        ),
+    }
+    for sentence, command in commands.items():
+        assert command.communicate() == ("", sentence)
+        assert command.returncode == 2
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_only_the_first_signal_interrupts(number):
+    before = signal.getsignal(number)
+    with interruptible():
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), number)
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGTERM)
+    assert signal.getsignal(number) == before

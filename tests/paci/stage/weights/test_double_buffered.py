@@ -1,0 +1,44 @@
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from paci import Cost
+from paci.schedules import theory
+from tests.paci import toys
+from tests.paci.stage.weights.test_stashed import copies
+
+
+@given(st.integers(1, 6), st.integers(0, 3), st.sampled_from([0.0, 0.5]))
+@settings(max_examples=25)
+def test_staleness_is_one_and_versions_are_two(N, more, jitter):
+    a, windows = N + more, 5
+    modules = toys.stages(N)
+    local = toys.pipeline(
+        modules, "paci", a, weights="double-buffered", cost=Cost(jitter=jitter), measure_every=1
+    )
+    first, second = (local.train(toys.batches(a * windows)) for _ in range(2))
+    # Before the first update there is no older version.
+    assert first.staleness == [{0: a, 1: a * (windows - 1)}] * N
+    assert second.staleness == [{1: a * windows}] * N
+    for run in (first, second):
+        assert [set(drift) for drift in run.drift] == [{0}] * N
+        assert all(m.relative == 0 for movements in run.movements for m in movements)
+        assert copies(run, modules) == [1] * N
+    assert theory.parameter_units("double-buffered", N, 0, a) == 2
+
+
+@pytest.mark.parametrize("schedule", ["gpipe", "1f1b-flush", "zb-h1"])
+def test_a_flush_waits_for_nothing_and_sees_the_version_before_all_the_same(schedule):
+    run = toys.pipeline(toys.stages(3), schedule, 3, weights="double-buffered")
+    assert run.train(toys.batches(9)).staleness == [{0: 3, 1: 6}] * 3
+
+
+def test_a_window_shorter_than_the_pipeline():
+    with pytest.raises(ValueError, match="an accumulation of at least the number of stages, 4, no"):
+        toys.pipeline(toys.stages(4), "paci", 3, weights="double-buffered")
+
+
+def test_too_much_slack():
+    local = toys.pipeline(toys.stages(4), "paci", 4, slack=4, weights="double-buffered")
+    with pytest.raises(ValueError, match="micro-batch 8 begins at version 0 but must see version"):
+        local.train(toys.batches(24))
