@@ -10,8 +10,9 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 MAY_IMPORT = {
     "paci": {"paci"},
-    "experiments": {"experiments", "paci"},
-    "analysis": {"analysis", "paci"},
+    "runlog": {"runlog"},
+    "experiments": {"experiments", "paci", "runlog"},
+    "analysis": {"analysis", "paci", "runlog"},
     "paper_figures": {"paper_figures", "analysis", "paci"},
 }
 
