@@ -17,6 +17,7 @@ from analysis.frames import Frames, sentences
 from analysis.made import BROKEN, MADE, REFUSED, Item, read_made
 from analysis.runs import NoRuns, read_runs
 from analysis.states import is_result
+from runlog.terminal import tolerant_output
 
 STATES = (
     "completed",
@@ -66,6 +67,7 @@ def outdated(items: Iterable[Item], frames: Frames) -> list[Item]:
     ]
 
 
+@tolerant_output()
 def main(argv: list[str] | None = None) -> int:
     """Prints the report; returns the exit status, 2 if there are no runs."""
     parser = argparse.ArgumentParser(

@@ -13,6 +13,7 @@ from analysis import Frames, NoRuns, read_runs
 from analysis.made import BROKEN, MADE, REFUSED, counted
 from paper_figures.make import experiments_of, make, parameters_of
 from paper_figures.output import NotWritable, check_writable, on_screen, save_made
+from runlog.terminal import tolerant_output
 
 SHOWN = ("final_loss", "speedup", "claims")
 """Tables that are also printed, the most important one last."""
@@ -25,6 +26,7 @@ def scripts() -> list[str]:
     return [name for name, it in modules.items() if hasattr(it, "EXPERIMENT")]
 
 
+@tolerant_output()
 def main(names: list[str] | None = None, argv: list[str] | None = None) -> int:
     """Makes the named figures and tables, or all; returns the exit status.
 
@@ -51,10 +53,14 @@ def main(names: list[str] | None = None, argv: list[str] | None = None) -> int:
         return 2
 
     items, tables = {}, {}
-    for count, (name, module) in enumerate(modules.items(), start=1):
-        print(f"[{count}/{len(modules)}] {name}", flush=True)
-        items[name], tables[name] = make(module, read, out, options)
-    save_made(items, out)
+    try:
+        for count, (name, module) in enumerate(modules.items(), start=1):
+            print(f"[{count}/{len(modules)}] {name}", flush=True)
+            items[name], tables[name] = make(module, read, out, options)
+        save_made(items, out)
+    except NotWritable as error:
+        print(error, file=sys.stderr)
+        return 2
 
     for name in sorted(tables, key=lambda name: SHOWN.index(name) if name in SHOWN else -1):
         if tables[name] is not None and (name in SHOWN or len(modules) == 1):

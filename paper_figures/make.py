@@ -10,7 +10,7 @@ import pandas as pd
 
 from analysis import CannotAnswer, Frames, NoRuns
 from analysis.made import BROKEN, MADE, REFUSED, Item
-from paper_figures.output import remove, save_figure, save_table
+from paper_figures.output import NotWritable, remove, save_figure, save_table
 from paper_figures.style import partial_note
 
 
@@ -52,6 +52,8 @@ def make(
         return Item(**item, state=MADE, files=tuple(file.name for file in files)), table
     except CannotAnswer as error:
         state, why = REFUSED, str(error)
+    except NotWritable:
+        raise
     except Exception as error:
         traceback.print_exc()
         state, why = BROKEN, traceback.format_exception_only(error)[-1].strip()

@@ -141,6 +141,11 @@ def _text(cell: object, digits: int = 4) -> str:
 class NotWritable(Exception):
     """A folder that nothing can be written to; the message says why, and what to do."""
 
+    def __init__(self, folder: Path, error: OSError):
+        super().__init__(
+            f"error: {folder} cannot be written to ({error.strerror}): choose another with --out"
+        )
+
 
 def check_writable(folder: Path) -> None:
     """Raise NotWritable, before any work, for a folder that `write` could not write to."""
@@ -149,15 +154,19 @@ def check_writable(folder: Path) -> None:
         with TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        raise NotWritable(
-            f"error: {folder} cannot be written to ({error.strerror}): choose another with --out"
-        ) from None
+        raise NotWritable(folder, error) from None
 
 
 def write(path: Path, content: bytes) -> Path:
-    """Writes a file, whole or not at all, and its folder if need be."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    unfinished.write_bytes(content)
-    os.replace(unfinished, path)
+    """Write a file, whole or not at all, and its folder if need be. Raise NotWritable if the disk
+    is full, say; the file is then as it was before, and no draft is left."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft.write_bytes(content)
+        os.replace(draft, path)
+    except OSError as error:
+        raise NotWritable(path.parent, error) from None
+    finally:
+        draft.unlink(missing_ok=True)
     return path

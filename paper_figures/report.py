@@ -22,6 +22,7 @@ from analysis.made import MADE, Item, read_made
 from analysis.report import by_state, not_results, outdated
 from analysis.verdicts import FAILS, HOLDS
 from paper_figures.output import NotWritable, check_writable, readable, write
+from runlog.terminal import tolerant_output
 
 SECTIONS = {
     "claims": "Claims",
@@ -257,6 +258,7 @@ def data_uri(media: str, file: Path) -> str:
     return f"data:{media};base64,{base64.b64encode(file.read_bytes()).decode()}"
 
 
+@tolerant_output()
 def main(argv: list[str] | None = None) -> int:
     """Writes the page; returns the exit status, 2 if there is nothing to put on it."""
     parser = argparse.ArgumentParser(
@@ -281,8 +283,11 @@ def main(argv: list[str] | None = None) -> int:
     if not read_made(folder):
         print(f"Nothing is made in {folder} yet: python -m paper_figures {args.runs}")
         return 2
-    html = page(args.runs, folder, frames)
-    print(write(folder / "report.html", html.encode()))
+    try:
+        print(write(folder / "report.html", page(args.runs, folder, frames).encode()))
+    except NotWritable as error:
+        print(error, file=sys.stderr)
+        return 2
     return 0
 
 

@@ -71,6 +71,7 @@ RC = {
     "pdf.fonttype": 42,  # TrueType, so that text in the PDF stays text
     "axes.unicode_minus": True,
 }
+matplotlib.rcdefaults()  # whatever a matplotlibrc says: the same logs, the same bytes
 plt.rcParams.update(RC)
 
 

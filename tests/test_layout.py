@@ -13,7 +13,7 @@ MAY_IMPORT = {
     "runlog": {"runlog"},
     "experiments": {"experiments", "paci", "runlog"},
     "analysis": {"analysis", "paci", "runlog"},
-    "paper_figures": {"paper_figures", "analysis", "paci"},
+    "paper_figures": {"paper_figures", "analysis", "paci", "runlog"},
 }
 
 

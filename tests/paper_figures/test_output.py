@@ -1,7 +1,9 @@
+from errno import ENOSPC
+
 import pandas as pd
 import pytest
 
-from paper_figures.output import on_screen, readable, save_table
+from paper_figures.output import NotWritable, on_screen, readable, save_table
 
 TABLE = pd.DataFrame({"Δmax": [2, 1], "loss": [2.79, None], "loss ±": [0.00167, None]})
 WITHOUT_SPREAD = pd.DataFrame({"speed-up": [1.69, "not reached"], "speed-up ±": [None, None]})
@@ -40,10 +42,15 @@ def test_claims_on_a_screen_fit_it_and_those_not_tested_are_counted(monkeypatch)
     assert max(map(len, shown.splitlines())) <= 60
 
 
-def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
+@pytest.mark.parametrize("failing", ["os.replace", "pathlib.Path.write_bytes"])
+def test_a_full_disk_leaves_the_old_file_and_no_draft(tmp_path, monkeypatch, failing):
     save_table(TABLE, tmp_path, "t")
-    before = (tmp_path / "t.csv").read_text()
-    monkeypatch.setattr("os.replace", lambda *_: (_ for _ in ()).throw(OSError("disk")))
-    with pytest.raises(OSError, match="disk"):
+    before = {path.name: path.read_text() for path in tmp_path.iterdir()}
+
+    def full(*_):
+        raise OSError(ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(failing, full)
+    with pytest.raises(NotWritable, match=r"cannot be written to \(No space left on device\)"):
         save_table(TABLE.tail(1), tmp_path, "t")
-    assert (tmp_path / "t.csv").read_text() == before
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == before

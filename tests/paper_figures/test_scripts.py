@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from errno import ENOSPC
 from importlib import import_module
 
 import pandas as pd
@@ -34,12 +35,16 @@ def contents(folder):
 
 
 def test_everything_is_made_twice_the_same(study, tmp_path, capsys):
-    """Byte for byte, PNGs too, in another process with another order of its sets."""
+    """Byte for byte, PNGs too, in another process with another order of its sets and another
+    matplotlibrc."""
     assert main(OF_RUNS, [str(study), "--out", str(tmp_path / "a")]) == 0
+    (tmp_path / "matplotlibrc").write_text(
+        "text.usetex: True\nlines.marker: x\nsavefig.bbox: tight\nsavefig.transparent: True\n"
+    )
     again = f"main({OF_RUNS}, [{str(study)!r}, '--out', {str(tmp_path / 'b')!r}])"
     subprocess.run(
         [sys.executable, "-c", f"from paper_figures.command import main; {again}"],
-        env=os.environ | {"PYTHONHASHSEED": "7"},
+        env=os.environ | {"PYTHONHASHSEED": "7", "MATPLOTLIBRC": str(tmp_path)},
         check=True,
         stdout=subprocess.DEVNULL,
     )
@@ -82,6 +87,18 @@ def test_where_nothing_can_be_written_one_sentence_says_so(q1, capsys):
     assert said.count("\n") == 1
     assert "choose another with --out" in said
     assert main(["drift"], [str(q1), "--out", str(q1 / "elsewhere")]) == 0
+
+
+def test_a_disk_that_fills_up_while_drawing_is_one_sentence(q1, monkeypatch, capsys):
+    def full(*_):
+        raise OSError(ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("pathlib.Path.write_bytes", full)
+    assert main(["final_loss", "drift"], [str(q1)]) == 2
+    said = capsys.readouterr()
+    assert said.err.count("\n") == 1
+    assert "cannot be written to (No space left on device)" in said.err
+    assert not list((q1 / "figures").iterdir())
 
 
 def test_only_failed_runs_are_named_with_status_1(q1, capsys):
