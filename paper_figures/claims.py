@@ -8,7 +8,7 @@ import pandas as pd
 from analysis import Frames
 from analysis.claims import all_claims
 from analysis.claims.q3 import MARGIN
-from analysis.verdicts import FAILS, HOLDS, TRACKING_MARGIN, UNDECIDED, UNTESTABLE, UNTESTED
+from analysis.claims.verdicts import FAILS, HOLDS, TRACKING_MARGIN, UNDECIDED, UNTESTABLE, UNTESTED
 from paper_figures.command import main
 from paper_figures.published import published
 

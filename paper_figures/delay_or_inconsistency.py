@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from analysis import CannotAnswer, Frames, Setting, by_setting, cells
-from analysis.control import PARTS, Split, flush_of, splits
+from analysis.q1.control import PARTS, Split, flush_of, splits
 from paper_figures import style
 from paper_figures.command import main
 

@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from analysis import CannotAnswer, Cell, Frames, cells
-from analysis.drift import drift_histogram, largest_drift, mean_movement
 from analysis.made import counted
+from analysis.q1.drift import drift_histogram, largest_drift, mean_movement
 from paper_figures import style
 from paper_figures.command import main
 

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from analysis.zero_bubble import SCHEDULES, compared
+from analysis.extrapolation.zero_bubble import SCHEDULES, compared
 from paper_figures import style
 from paper_figures.command import main
 from paper_figures.published import published

@@ -12,8 +12,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 from tabulate import tabulate
 
+from analysis.claims.verdicts import UNTESTED
 from analysis.made import FILE, Item, as_json, read_made
-from analysis.verdicts import UNTESTED
 
 WIDTH = 100
 """Characters of a line on what is no terminal."""

@@ -10,7 +10,7 @@ from matplotlib.patches import Patch
 
 from analysis import CannotAnswer, Frames
 from analysis.made import counted
-from analysis.throughput import EXPERIMENTS, PARTS, SETTING, is_papers_paci, memory
+from analysis.q3.throughput import EXPERIMENTS, PARTS, SETTING, is_papers_paci, memory
 from paper_figures import style
 from paper_figures.command import main
 from paper_figures.published import published

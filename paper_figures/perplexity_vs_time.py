@@ -7,8 +7,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from analysis import Cell, Frames, by_setting, cells
-from analysis.speedup import BEST, speed_ups
-from analysis.thresholds import timed, times_to
+from analysis.q2.speedup import BEST, speed_ups
+from analysis.q2.thresholds import timed, times_to
 from paper_figures import style
 from paper_figures.command import main
 

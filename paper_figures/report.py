@@ -18,9 +18,9 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from PIL import Image
 
 from analysis import Frames, NoRuns, read_runs
+from analysis.claims.verdicts import FAILS, HOLDS
 from analysis.made import MADE, Item, read_made
 from analysis.report import by_state, not_results, outdated
-from analysis.verdicts import FAILS, HOLDS
 from paper_figures.output import NotWritable, check_writable, readable, write
 from runlog.terminal import tolerant_output
 

@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 
 from analysis import CannotAnswer, Cell, Frames, by_setting, cells
 from analysis.counterparts import published_batch
-from analysis.speedup import BEST, EQUAL, SpeedUp, speed_ups
-from analysis.thresholds import timed
+from analysis.q2.speedup import BEST, EQUAL, SpeedUp, speed_ups
+from analysis.q2.thresholds import timed
 from paper_figures import style
 from paper_figures.command import main
 from paper_figures.published import published

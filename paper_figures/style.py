@@ -111,7 +111,7 @@ def setting_title(setting: Setting, seeds: list[int]) -> str:
 
 
 def throughput_title(row: pd.Series) -> str:
-    """The title of a panel that has a row of `analysis.throughput`, in two lines: "real, laptop
+    """The title of a panel that has a row of `throughput`, in two lines: "real, laptop
     scale", "2 ranks, micro-batch of 4"."""
     return (
         f"{row['source']}, {row['scale']} scale\n"

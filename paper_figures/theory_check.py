@@ -5,7 +5,7 @@ import sys
 import pandas as pd
 
 from analysis import CannotAnswer, Frames
-from analysis.throughput import EXPERIMENTS, theory_check, throughput
+from analysis.q3.throughput import EXPERIMENTS, theory_check, throughput
 from paper_figures.command import main
 from paper_figures.published import published
 

@@ -11,8 +11,8 @@ from matplotlib.ticker import FixedLocator, NullLocator
 
 from analysis import CannotAnswer, Frames
 from analysis.made import counted
-from analysis.thresholds import GIVEN_COSTS
-from analysis.throughput import EXPERIMENTS, SETTING, is_papers_paci, throughput
+from analysis.q2.thresholds import GIVEN_COSTS
+from analysis.q3.throughput import EXPERIMENTS, SETTING, is_papers_paci, throughput
 from paci.schedules.theory import bubble_efficiency
 from paper_figures import style
 from paper_figures.command import main

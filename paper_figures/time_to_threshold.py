@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from analysis import CannotAnswer, Cell, Frames, Setting, by_setting, cells
+from analysis.q2.thresholds import derived_thresholds, timed, times_to
 from analysis.statistics import mean_and_std
-from analysis.thresholds import derived_thresholds, timed, times_to
 from paper_figures import style
 from paper_figures.command import main
 from paper_figures.published import published

@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import PercentFormatter, ScalarFormatter
 
 from analysis import Frames
-from analysis.simulations import broadest, simulations
+from analysis.extrapolation.simulations import broadest, simulations
 from paper_figures import style
 from paper_figures.command import main
 

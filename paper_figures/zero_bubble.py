@@ -9,7 +9,7 @@ import sys
 
 import pandas as pd
 
-from analysis.zero_bubble import PUBLISHED, compared
+from analysis.extrapolation.zero_bubble import PUBLISHED, compared
 from paper_figures.command import main
 from paper_figures.published import published
 

@@ -4,8 +4,8 @@ as the paper does, and on our simulation. It needs no runs."""
 import pandas as pd
 
 from analysis.claims.rows import COLUMNS, row
-from analysis.verdicts import FAILS, HOLDS, Verdict
-from analysis.zero_bubble import Setting, compared, settings
+from analysis.claims.verdicts import FAILS, HOLDS, Verdict
+from analysis.extrapolation.zero_bubble import Setting, compared, settings
 from paci import simulate
 
 MODEL = "28.3B"

@@ -2,13 +2,13 @@
 
 import pandas as pd
 
-from analysis import verdicts
 from analysis.cells import Cell, by_setting, differences
+from analysis.claims import verdicts
 from analysis.claims.rows import COLUMNS, NOT_THE_PAPERS, row, unless_smoke
-from analysis.control import flush_of, splits
+from analysis.claims.verdicts import FAILS, HOLDS, UNTESTED, Verdict
 from analysis.counterparts import published_batch, published_loss
-from analysis.drift import largest_drift
-from analysis.verdicts import FAILS, HOLDS, UNTESTED, Verdict
+from analysis.q1.control import flush_of, splits
+from analysis.q1.drift import largest_drift
 
 
 def q1_claims(made: list[Cell], published: pd.DataFrame) -> pd.DataFrame:

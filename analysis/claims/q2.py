@@ -6,10 +6,7 @@ import pandas as pd
 
 from analysis.cells import CannotAnswer, Cell, by_setting
 from analysis.claims.rows import COLUMNS, row, unless_smoke
-from analysis.counterparts import published_batch
-from analysis.speedup import BEST, EQUAL, SpeedUp, speed_ups
-from analysis.thresholds import GIVEN_COSTS, timed
-from analysis.verdicts import (
+from analysis.claims.verdicts import (
     FAILS,
     UNDECIDED,
     UNTESTABLE,
@@ -18,6 +15,9 @@ from analysis.verdicts import (
     everywhere,
     sooner,
 )
+from analysis.counterparts import published_batch
+from analysis.q2.speedup import BEST, EQUAL, SpeedUp, speed_ups
+from analysis.q2.thresholds import GIVEN_COSTS, timed
 
 SOONER = "sooner than the best-tuned flush"
 SOONER_THAN_EQUAL = "sooner than flush at equal micro-batches"

@@ -6,9 +6,9 @@ from math import hypot, isnan, nan
 import pandas as pd
 
 from analysis.claims.rows import COLUMNS, row
+from analysis.claims.verdicts import FAILS, HOLDS, UNDECIDED, UNTESTED, Verdict, everywhere
 from analysis.frames import Frames
-from analysis.throughput import SETTING, is_papers_paci, memory, theory_check, throughput
-from analysis.verdicts import FAILS, HOLDS, UNDECIDED, UNTESTED, Verdict, everywhere
+from analysis.q3.throughput import SETTING, is_papers_paci, memory, theory_check, throughput
 
 FLAT = "throughput flat in the micro-batch count"
 THEORY = "flush over bubble efficiency is PACI"
@@ -49,7 +49,7 @@ def q3_claims(frames: Frames) -> pd.DataFrame:
 
 
 def flat(paci: pd.DataFrame) -> Verdict:
-    """Is PACI's throughput the same at every micro-batch count? Rows of `analysis.throughput`.
+    """Is PACI's throughput the same at every micro-batch count? Rows of `throughput`.
 
     Holds if the fastest is at most 5 % above the slowest beyond doubt, which is their 95 %
     intervals in quadrature; does not hold if it is more, beyond doubt; else undecided.

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from analysis.verdicts import UNTESTABLE, UNTESTED, Verdict
+from analysis.claims.verdicts import UNTESTABLE, UNTESTED, Verdict
 
 COLUMNS = ["claim", "batch", "variant", "paper", "ours", "scale", "clock", "verdict", "why"]
 

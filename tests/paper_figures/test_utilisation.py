@@ -5,7 +5,7 @@ import json
 import pytest
 
 from analysis import CannotAnswer, read_runs
-from analysis.simulations import broadest, simulations
+from analysis.extrapolation.simulations import broadest, simulations
 from paper_figures import utilisation
 from paper_figures.command import main
 

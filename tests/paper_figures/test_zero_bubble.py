@@ -2,7 +2,7 @@
 
 import pytest
 
-from analysis.zero_bubble import PUBLISHED, SCHEDULES
+from analysis.extrapolation.zero_bubble import PUBLISHED, SCHEDULES
 from paper_figures import extrapolation, zero_bubble
 from paper_figures.published import published
 

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from analysis.cells import Cell, differences
+from analysis.q2.thresholds import derived_thresholds, lowest_common, times_to
 from analysis.statistics import mean_and_std
-from analysis.thresholds import derived_thresholds, lowest_common, times_to
 
 BEST = "best flush"
 EQUAL = "flush, m = a"

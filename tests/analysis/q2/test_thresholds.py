@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 from analysis import CannotAnswer, cells, read_runs
-from analysis.speedup import BEST, EQUAL, speed_ups
-from analysis.thresholds import NOT_REACHED, derived_thresholds, lowest_common, time_to, timed
+from analysis.q2.speedup import BEST, EQUAL, speed_ups
+from analysis.q2.thresholds import NOT_REACHED, derived_thresholds, lowest_common, time_to, timed
 
 MEASURED = "simulated, measured costs"
 

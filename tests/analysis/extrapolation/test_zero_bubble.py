@@ -4,8 +4,8 @@ import pandas as pd
 import pytest
 
 from analysis.claims.extrapolation import above, extrapolation_claims, near
-from analysis.verdicts import FAILS, HOLDS
-from analysis.zero_bubble import SCHEDULES, compared, extrapolated, settings
+from analysis.claims.verdicts import FAILS, HOLDS
+from analysis.extrapolation.zero_bubble import SCHEDULES, compared, extrapolated, settings
 from paper_figures.published import published
 
 

@@ -4,8 +4,8 @@ import pandas as pd
 import pytest
 
 from analysis import cells, read_runs
-from analysis.control import flush_of, splits
-from analysis.verdicts import FAILS, HOLDS, UNDECIDED, mostly_delay
+from analysis.claims.verdicts import FAILS, HOLDS, UNDECIDED, mostly_delay
+from analysis.q1.control import flush_of, splits
 
 
 def found(write_run, stashed_seeds=(0, 1), **options):

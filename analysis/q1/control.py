@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.cells import Cell, differences
-from analysis.drift import mean_movement
+from analysis.q1.drift import mean_movement
 from analysis.statistics import final_losses, mean_and_interval, mean_and_std
 
 PARTS = ("delay", "inconsistency", "distance")

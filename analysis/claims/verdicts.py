@@ -124,7 +124,7 @@ def grows_with_drift(by_drift: list[tuple[str, int, pd.DataFrame]]) -> Verdict:
 
 def mostly_delay(parts: pd.DataFrame) -> Verdict:
     """Is PACI's distance from flush more delay than inconsistency? Columns delay, inconsistency
-    and distance (`analysis.control`), seeds as rows.
+    and distance (`analysis.q1.control`), seeds as rows.
 
     It holds if the 95 % interval of the distance excludes zero, and that of delay less
     inconsistency, both without their signs and paired, is above zero; it does not hold if the

@@ -7,8 +7,8 @@ import pytest
 
 from analysis import CannotAnswer, read_runs
 from analysis.claims.q3 import FASTER, FLAT, MEMORY, THEORY, q3_claims
-from analysis.throughput import memory, theory_check, throughput
-from analysis.verdicts import FAILS, HOLDS, UNDECIDED, UNTESTED
+from analysis.claims.verdicts import FAILS, HOLDS, UNDECIDED, UNTESTED
+from analysis.q3.throughput import memory, theory_check, throughput
 
 
 def made(write):

@@ -5,7 +5,7 @@ import pytest
 
 from analysis import cells, read_runs
 from analysis.claims.q2 import AT_EVERY_THRESHOLD, SOONER, SOONER_THAN_EQUAL, q2_claims
-from analysis.verdicts import FAILS, HOLDS, UNDECIDED, UNTESTABLE, UNTESTED, sooner
+from analysis.claims.verdicts import FAILS, HOLDS, UNDECIDED, UNTESTABLE, UNTESTED, sooner
 from paper_figures.published import published
 
 

@@ -5,8 +5,7 @@ import pytest
 
 from analysis import cells, read_runs
 from analysis.claims.q1 import q1_claims
-from analysis.drift import drift_histogram, largest_drift, mean_movement
-from analysis.verdicts import (
+from analysis.claims.verdicts import (
     FAILS,
     HOLDS,
     UNDECIDED,
@@ -16,6 +15,7 @@ from analysis.verdicts import (
     tracks,
     varies_less,
 )
+from analysis.q1.drift import drift_histogram, largest_drift, mean_movement
 
 PUBLISHED = pd.DataFrame(
     {

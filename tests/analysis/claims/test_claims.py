@@ -4,7 +4,7 @@ import pytest
 
 from analysis import read_runs
 from analysis.claims import COLUMNS, NOT_THE_PAPERS, all_claims
-from analysis.verdicts import FAILS, HOLDS, UNDECIDED, UNTESTABLE, UNTESTED
+from analysis.claims.verdicts import FAILS, HOLDS, UNDECIDED, UNTESTABLE, UNTESTED
 from paper_figures.published import published
 
 

@@ -1,0 +1,1 @@
+"""Beyond the runs: simulations, and published measurements of larger models."""

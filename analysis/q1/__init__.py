@@ -1,0 +1,1 @@
+"""Q1, stability: the drift of the weights, and what it costs."""

@@ -1,0 +1,1 @@
+"""Q3: throughput, bubbles and memory."""
