@@ -26,7 +26,7 @@ END = @if rm $(FAILED) 2>/dev/null; then echo "not all of it worked: see above" 
 
 .DEFAULT_GOAL := help
 .PHONY: help install reproduce reproduce-q1 reproduce-q2 reproduce-q3 runs-q1 runs-q2 runs-q3
-.PHONY: extrapolate figures report bench test test-stress slurm-up slurm-down test-slurm lint format
+.PHONY: extrapolate figures report bench test docs-check test-stress slurm-up slurm-down test-slurm lint format
 .PHONY: clean
 .NOTPARALLEL:  # costs are measured while nothing else runs
 
@@ -87,7 +87,10 @@ bench: $(ENV)  ## measure the runtime, side by side with its yardsticks, into ru
 	$(PY) benchmarks
 
 test: $(ENV)  ## run the tests
-	$(PY) pytest -n 2 -q -m "not stress and not slurm"
+	$(PY) pytest -n 2 -q -m "not stress and not slurm and not docs"
+
+docs-check: $(ENV)  ## run every command of the README and of docs/, at the scale smoke
+	$(PY) pytest -q -m docs tests/docs
 
 test-stress: $(ENV)  ## run the long tests: many configurations, many crashes
 	$(PY) pytest -q -m stress

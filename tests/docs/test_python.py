@@ -1,28 +1,31 @@
-"""What the README shows of Python is run, and the values that it shows are compared."""
+"""The Python in the README and in docs/ is run, and the values that it shows are compared."""
 
 import ast
 import re
-from pathlib import Path
 
 import pytest
 import torch
 from torch import nn
 
 from paci.distributed.launch import spawn
+from tests.docs.pages import ROOT, blocks
 
-README = Path(__file__).resolve().parents[1] / "README.md"
-BLOCKS = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+README, SIMULATE, TRAIN, DISTRIBUTED = (
+    ROOT / page
+    for page in ("README.md", "docs/simulate.md", "docs/train.md", "docs/distributed.md")
+)
 
 
 def test_simulation_shows_what_it_says(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)  # it writes a trace
+    (block,) = blocks(SIMULATE, "python")
     names = {}
-    exec(BLOCKS[0], names)
-    shown = re.findall(r"^(run\.\w+) +# (.+)$", BLOCKS[0], re.MULTILINE)
+    exec(block, names)
+    shown = re.findall(r"^(run\.\w+) +# (.+)$", block, re.MULTILINE)
     assert len(shown) == 3
     for expression, value in shown:
         assert eval(expression, names) == pytest.approx(ast.literal_eval(value), abs=5e-4)
-    picture = re.findall(r"^# (rank .*)$", BLOCKS[0], re.MULTILINE)
+    picture = re.findall(r"^# (rank .*)$", block, re.MULTILINE)
     assert capsys.readouterr().out.splitlines() == picture
     assert (tmp_path / "trace.json").exists()
 
@@ -37,14 +40,20 @@ def _rank(block: str) -> list[float] | None:
 
 
 def test_training_runs_on_processes():
-    first, last = spawn(_rank, 2, BLOCKS[2])
+    (block,) = blocks(DISTRIBUTED, "python")
+    first, last = spawn(_rank, 2, block)
     assert first is None
     assert len(last) == 8
 
 
-def test_training_runs_on_any_modules():
+@pytest.mark.parametrize("page", [README, TRAIN], ids=lambda page: page.name)
+def test_training_runs_on_any_modules(page):
     stages = {f"stage_{i}": nn.Linear(4, 4) for i in range(3)}
     batches = [(torch.randn(2, 4), torch.tensor([0, 1])) for _ in range(8)]
     names = {"torch": torch, "batches": batches, **stages}
-    exec("import paci\n" + BLOCKS[1], names)
+    exec("import paci\n" + blocks(page, "python")[0], names)
     assert len(names["segment"].losses) == 8
+
+
+def test_the_readme_is_short():
+    assert len(README.read_text().splitlines()) <= 180
