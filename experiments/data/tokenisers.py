@@ -1,4 +1,4 @@
-"""From text to token numbers."""
+"""Tokenisers: from text to token numbers."""
 
 from typing import Any, Protocol
 
@@ -14,15 +14,19 @@ ENCODER_SHA256 = "196139668be63f3b5d6574427317ae82f612a97c5d1cdaf36ed2256dbf6367
 
 
 class Tokeniser(Protocol):
-    """`vocabulary` is how many tokens there are, `end_of_text` the number of the one between two
-    documents."""
+    """A tokeniser with `vocabulary` tokens, of which `end_of_text` separates documents.
+
+    `sha256` identifies the vocabulary: the SHA-256 of the bytes of all tokens in order, the
+    length of each before it as four bytes, little-endian.
+    """
 
     name: str
     vocabulary: int
     end_of_text: int
+    sha256: str
 
     def encode(self, text: str) -> np.ndarray:
-        """The tokens of one document, integers of shape (tokens,)."""
+        """Return the tokens of one document, integers of shape (tokens,)."""
 
 
 class Bytes:
@@ -31,6 +35,7 @@ class Bytes:
     name = "bytes"
     vocabulary = 257
     end_of_text = 256
+    sha256 = "c8652c242d0cd3b98b3c82d4aa53d102c8ccae44dc16854240715e4e32d8b038"
 
     def encode(self, text: str) -> np.ndarray:
         return np.frombuffer(text.encode(), dtype=np.uint8)
@@ -49,6 +54,7 @@ class GPT2:
     name = "gpt2"
     vocabulary = 50257
     end_of_text = 50256
+    sha256 = "a5623714bcf19049eb0fd78df19b6daa1e61ac435b86a5deae767768e7fcdc3d"
 
     def __init__(self, vocabulary_files: dict[str, str] | None = None):
         if vocabulary_files is None:
@@ -61,18 +67,18 @@ class GPT2:
         return self._encoding.encode_to_numpy(text, disallowed_special=())
 
 
-TOKENISERS = {"bytes": Bytes, "gpt2": GPT2}
+TOKENISERS: dict[str, type[Tokeniser]] = {"bytes": Bytes, "gpt2": GPT2}
 
 
 def named(name: str) -> type[Tokeniser]:
-    """The class of the tokeniser called `name`; ValueError if there is none."""
+    """Return the class of the tokeniser called `name`; raise ValueError if there is none."""
     if name not in TOKENISERS:
         raise ValueError(f"tokeniser is {name!r}; accepted are {', '.join(TOKENISERS)}")
     return TOKENISERS[name]
 
 
 def build(config: Any) -> Tokeniser:
-    """The tokeniser `config.tokeniser`, GPT-2's from `config.vocabulary_files` if it has any."""
+    """Return the tokeniser `config.tokeniser`, GPT-2's from `config.vocabulary_files` if given."""
     if named(config.tokeniser) is GPT2:
         return GPT2(getattr(config, "vocabulary_files", None))
     return Bytes()

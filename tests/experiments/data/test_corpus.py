@@ -1,6 +1,9 @@
+import hashlib
+import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -60,7 +63,13 @@ def test_the_work_is_done_once(configuration, texts, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "change", [{"validation": 0.5}, {"shuffle_seed": 1}, {"files": ["texts.txt", "more.txt"]}]
+    "change",
+    [
+        {"validation": 0.5},
+        {"shortest": "words"},
+        {"shuffle_seed": 1},
+        {"files": ["texts.txt", "more.txt"]},
+    ],
 )
 def test_what_changes_the_tokens_changes_the_folder(
     configuration, texts, tmp_path, monkeypatch, change
@@ -72,13 +81,83 @@ def test_what_changes_the_tokens_changes_the_folder(
     assert corpus.folder_of(one) != corpus.folder_of(other)
 
 
-def test_edited_files_are_prepared_again(configuration, texts):
+def test_the_fingerprint_tells_text_tokeniser_and_tokens(configuration, texts):
+    prepared = prepare(configuration(source="files", files=[str(texts)]))
+    described = prepared.fingerprint
+    assert json.loads(json.dumps(described)) == described
+    assert described["source"] == "files"
+    text = texts.read_bytes()
+    digest = hashlib.sha256(text).hexdigest()
+    assert described["files"] == [{"name": str(texts), "bytes": len(text), "sha256": digest}]
+    assert described["tokeniser"] == {"name": "bytes", "vocabulary": 257, "sha256": Bytes.sha256}
+    for split in (prepared.train, prepared.validation):
+        tokens = split.tokens.tobytes()
+        assert described[split.path.stem] == {
+            "documents": (split.tokens == Bytes.end_of_text).sum(),
+            "tokens": split.tokens.size,
+            "sha256": hashlib.sha256(tokens).hexdigest(),
+        }
+
+
+def test_edited_text_is_refused_and_can_be_prepared_again(configuration, texts):
     config = configuration(source="files", files=[str(texts)])
-    prepare(config)
+    before = prepare(config).fingerprint
     texts.write_text(texts.read_text() + "\n\nand one more document at the end")
-    with pytest.raises(ValueError, match="there is no prepared corpus"):
+    with pytest.raises(
+        ValueError, match=r"has changed since .* \(.*texts\.txt has other contents\)"
+    ):
         load(config)
-    assert prepare(config).train.header.documents == 2940
+    again = prepare(config)
+    assert again.train.header.documents == 2940
+    assert load(config).fingerprint == again.fingerprint != before
+
+
+def test_a_text_that_was_only_touched_is_the_same(configuration, texts, monkeypatch):
+    config = configuration(source="files", files=[str(texts)])
+    first = prepare(config)
+    os.utime(texts, ns=(1, 1))
+    assert load(config).fingerprint == first.fingerprint
+    monkeypatch.setattr(corpus, "_write", None)
+    assert prepare(config).fingerprint == first.fingerprint
+    monkeypatch.setattr("experiments.data.fingerprint._sha256", None)  # no need to read it again
+    assert load(config).fingerprint == first.fingerprint
+
+
+def test_a_file_that_a_pattern_matches_since_is_named(configuration, texts, tmp_path):
+    config = configuration(source="files", files=[f"{tmp_path}/*.txt"])
+    prepare(config)
+    (tmp_path / "more.txt").write_text("more")
+    with pytest.raises(ValueError, match=r"more\.txt is new"):
+        load(config)
+    texts.unlink()
+    with pytest.raises(ValueError, match=r"texts\.txt is gone, .*more\.txt is new"):
+        load(config)
+
+
+def test_another_vocabulary_or_other_tokens_are_refused(configuration, texts, monkeypatch):
+    config = configuration(source="files", files=[str(texts)])
+    prepared = prepare(config)
+    with monkeypatch.context() as patch:
+        patch.setattr(Bytes, "sha256", "another")
+        with pytest.raises(ValueError, match="vocabulary of the tokeniser bytes has changed"):
+            load(config)
+    prepared.validation.path.rename(prepared.train.path)
+    shutil.copy(prepared.train.path, prepared.validation.path)
+    with pytest.raises(ValueError, match="the train split has other tokens"):
+        load(config)
+
+
+def test_text_that_changes_while_it_is_prepared_is_noticed(configuration, texts, monkeypatch):
+    split = corpus.sources.split
+
+    def edit_and_split(*args):
+        parts = split(*args)
+        texts.write_text("edited meanwhile")
+        return parts
+
+    monkeypatch.setattr(corpus.sources, "split", edit_and_split)
+    with pytest.raises(ValueError, match="has other contents"):
+        prepare(configuration(source="files", files=[str(texts)]))
 
 
 @pytest.mark.parametrize(
@@ -109,6 +188,7 @@ def test_who_lacks_a_corpus_is_told_what_prepares_it(overrides, tmp_path, monkey
         ("tokeniser", "words", "tokeniser is 'words'"),
         ("validation", 0.0, "validation is 0.0"),
         ("validation", 1, "validation is 1"),
+        ("shortest", 20, "shortest is 20; accepted are characters or words"),
         ("shuffle_seed", -1, "shuffle_seed is -1"),
         ("shuffle_seed", "1234", "shuffle_seed is '1234'"),
     ],
@@ -148,7 +228,8 @@ class Slow(tokenisers.Bytes):
 
 tokenisers.Bytes = Slow
 prepare(SimpleNamespace(source="files", files=[sys.argv[1]], folder=sys.argv[2],
-                        tokeniser="bytes", validation=0.02, shuffle_seed=1234))
+                        tokeniser="bytes", validation=0.02, shortest="characters",
+                        shuffle_seed=1234))
 print(len(Slow.encoded))
 """
 
@@ -165,12 +246,15 @@ def test_a_killed_preparation_leaves_nothing_that_looks_whole(configuration, tex
     killed.communicate()
     assert killed.returncode == 9
     folder = corpus.folder_of(config)
-    assert [path.suffix for path in folder.iterdir()] == [".partial"]
+    left = sorted(path.name for path in folder.iterdir())
+    assert left[0] == "scratch"
+    assert [Path(name).suffix for name in left[1:]] == [".partial"]
     with pytest.raises(ValueError, match="there is no prepared corpus"):
         load(config)
 
     assert prepare(config).train.header.documents == 2940
-    assert sorted(path.name for path in folder.iterdir()) == ["train.tokens", "validation.tokens"]
+    files = ["fingerprint.json", "train.tokens", "validation.tokens"]
+    assert sorted(path.name for path in folder.iterdir()) == files
 
 
 def test_two_preparations_at_once_do_the_work_once(configuration, texts):

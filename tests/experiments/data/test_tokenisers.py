@@ -1,3 +1,4 @@
+import hashlib
 from types import SimpleNamespace
 
 import pytest
@@ -22,6 +23,21 @@ def test_bytes_are_utf_8():
 def test_gpt2_from_local_files_is_gpt2(gpt2):
     assert gpt2.encode(TEXT).tolist() == TOKENS
     assert (gpt2.vocabulary, gpt2.end_of_text) == (50257, 50256)
+
+
+def test_the_digest_is_that_of_the_vocabulary(gpt2):
+    of_bytes = [*(bytes([number]) for number in range(256)), b"<|endoftext|>"]
+    assert Bytes.sha256 == vocabulary_sha256(of_bytes)
+    encoding = gpt2._encoding
+    assert encoding.n_vocab == 50257
+    assert GPT2.sha256 == vocabulary_sha256(map(encoding.decode_single_token_bytes, range(50257)))
+
+
+def vocabulary_sha256(tokens):
+    digest = hashlib.sha256()
+    for token in tokens:
+        digest.update(len(token).to_bytes(4, "little") + token)
+    return digest.hexdigest()
 
 
 def test_a_document_cannot_smuggle_in_the_end_of_text(gpt2):
