@@ -11,6 +11,7 @@ from paci.cost import Durations
 
 _WHOLE_NUMBERS = {
     "seed": 0,
+    "data.order_seed": 0,
     "stages": 1,
     "devices": 1,
     "count": 1,

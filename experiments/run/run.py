@@ -6,8 +6,9 @@ import torch
 from omegaconf import DictConfig
 
 from experiments import data
-from experiments.config.derived import microbatch_size, run_name, updates
+from experiments.config.derived import run_name, updates
 from experiments.run.folder import RunFolder
+from paci import microbatches
 
 
 class Run:
@@ -42,10 +43,12 @@ class Run:
         return [self.updates * part // parts for part in range(1, parts + 1)]
 
     def batches(self, first: int, count: int) -> data.Batches:
-        """Micro-batches `first` to `first + count - 1` of this run."""
-        tokens, context = self.corpus.train.tokens, self.config.model.context
-        size, seed = microbatch_size(self.config), self.config.seed
-        return data.Batches(tokens, context, size, seed, first, count=count)
+        """Return micro-batches `first` to `first + count - 1` of this run."""
+        config = self.config
+        sizes = microbatches.sizes(config.batch, config.method.accumulation)
+        order_seed = config.data.order_seed
+        tokens, context = self.corpus.train.tokens, config.model.context
+        return data.Batches(tokens, context, sizes, order_seed, first, count=count)
 
     def tokens(self, update: int) -> int:
         """Trained on, after `update` updates."""

@@ -116,8 +116,16 @@ def test_a_run_is_a_function_of_its_configuration(trained, settings):
     assert_same_run(train(settings).path, trained)
 
 
-def test_another_seed_is_another_run(trained, settings):
+def test_another_seed_is_another_run_on_the_same_text_in_the_same_order(trained, settings):
+    other = Run(compose([*settings, "seed=1"]))
+    same = Run(compose(settings)).batches(0, 40)
+    for one, two in zip(other.batches(0, 40), same, strict=True):
+        assert torch.equal(one[0], two[0])
     assert losses(train([*settings, "seed=1"]).path) != losses(trained)
+
+
+def test_another_order_of_the_text_is_another_run(trained, settings):
+    assert losses(train([*settings, "data.order_seed=1"]).path) != losses(trained)
 
 
 def test_methods_at_one_batch_see_the_same_data(settings):

@@ -48,7 +48,7 @@ def test_the_configuration_files_have_what_is_asked_of_them(name, texts, tmp_pat
     if name == "files":
         config.files = [str(texts)]
     OmegaConf.set_struct(config, True)
-    assert (config.source, config.validation, config.shuffle_seed) == (name, 0.02, 1234)
+    assert (config.source, config.validation, config.order_seed) == (name, 0.02, 1234)
     with pytest.raises(ValueError, match=f"run `python -m experiments.prepare data={name} "):
         load(config)
 
