@@ -5,25 +5,19 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-UPDATE_COLUMNS = ["update", "tokens", "loss", "lr", "seconds"]
-EVALUATION_COLUMNS = ["update", "tokens", "validation_loss", "perplexity", "seconds"]
-STAGE_COLUMNS = [
-    "update",
-    "stage",
-    "drift",
-    "rank",
-    "peak_in_flight",
-    "parameter_bytes",
-    "gradient_bytes",
-    "optimizer_bytes",
-    "activation_bytes",
-    "version_bytes",
-    "allocated_bytes",
-    "busy_seconds",
-    "idle_seconds",
-]
-REPETITION_COLUMNS = ["repetition", "tokens", "seconds", "updates"]
-MOVEMENT_COLUMNS = ["stage", "update", "microbatch", "drift", "relative"]
+from runlog import EvaluationLine, MovementSample, RepetitionLine, StageLine, UpdateLine, keys
+
+
+def _numbers(record: type, *others: str) -> list[str]:
+    """The keys of a record, but for `others`, which hold no number."""
+    return [key for key in keys(record) if key not in others]
+
+
+UPDATE_COLUMNS = _numbers(UpdateLine, "clock")
+EVALUATION_COLUMNS = _numbers(EvaluationLine, "clock")
+STAGE_COLUMNS = _numbers(StageLine, "clock", "staleness", "movement", "waiting_seconds")
+REPETITION_COLUMNS = _numbers(RepetitionLine, "clock")
+MOVEMENT_COLUMNS = ["stage", *keys(MovementSample)]
 
 
 class Unreadable(Exception):

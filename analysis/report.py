@@ -14,7 +14,7 @@ import pandas as pd
 from tabulate import tabulate
 
 from analysis.frames import Frames, sentences
-from analysis.made import BROKEN, MADE, REFUSED, Item, read_made
+from analysis.manifest import BROKEN, MADE, REFUSED, Item, read_manifest
 from analysis.runs import NoRuns, read_runs
 from analysis.states import is_result
 from runlog.terminal import tolerant_output
@@ -90,7 +90,7 @@ def main(argv: list[str] | None = None) -> int:
     if other := [remark for remark in frames.remarks if not remark[1].refuses]:
         print("\nAbout the runs:", *sentences(other), sep="\n  ")
 
-    items = read_made(folder)
+    items = read_manifest(folder)
     if not items:
         print(f"\nNothing is made of them in {folder} yet: python -m paper_figures {args.runs}")
         return 0

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+import runlog
 from analysis.configs import read_config
 from analysis.frames import Note
-from analysis.jsonl import read_jsonl
 from analysis.logs import (
     EVALUATION_COLUMNS,
     MOVEMENT_COLUMNS,
@@ -25,7 +25,7 @@ from analysis.logs import (
 )
 from analysis.states import THROUGHPUT, judge, judge_throughput
 
-STARTED = ("environment.json", "status.json", "metrics.jsonl")
+STARTED = (runlog.ENVIRONMENT, runlog.STATUS, runlog.METRICS)
 """A run that has none of them is only planned."""
 
 RUN_COLUMNS = [
@@ -71,19 +71,19 @@ def unread() -> Run:
 
 
 def read_run(folder: Path) -> Run:
-    """Reads a folder. It raises nothing: what is wrong is in the row's `state` and `why`, and in a
-    sentence among `notes`."""
+    """Read a folder. Nothing is raised: whatever is wrong is in the row's `state` and `why`, and in
+    a sentence among `notes`."""
     run = unread()
     try:
-        run.row |= read_config(folder / "config.yaml")
-        run.row["costs"] = _read_costs(folder / "cost.json")
-        status = _read_status(folder / "status.json")
+        run.row |= read_config(folder / runlog.CONFIG)
+        run.row["costs"] = _read_costs(folder / runlog.COST)
+        status = _read_status(folder / runlog.STATUS)
         timed = run.row["task"] == THROUGHPUT
         if timed:
-            _read_repetitions(folder / "throughput.jsonl", run)
+            _read_repetitions(folder / runlog.THROUGHPUT, run)
         else:
-            _read_metrics(folder / "metrics.jsonl", run)
-        _read_stages(folder / "stages.jsonl", run)
+            _read_metrics(folder / runlog.METRICS, run)
+        _read_stages(folder / runlog.STAGES, run)
     except Unreadable as error:
         state, why = "unreadable", str(error)
     else:
@@ -118,39 +118,47 @@ def _notes(run: Run) -> list[Note]:
 
 
 def _read_costs(path: Path) -> str | None:
-    """The measured times that a simulated clock was set by, as JSON; None if it was not."""
-    try:
-        return json.dumps(json.loads(path.read_text(encoding="utf-8")), sort_keys=True)
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError):
-        raise Unreadable("cost.json is not readable JSON") from None
+    """Return the measured times that a simulated clock was set by, as JSON; None without any."""
+    costs = _read_json(path)
+    return None if costs is None else json.dumps(costs, sort_keys=True)
 
 
 def _read_status(path: Path) -> dict:
-    try:
-        status = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    status = _read_json(path)
+    if status is None:
         return {"state": "unfinished", "why": "status.json is missing"}
-    except (OSError, ValueError):
-        raise Unreadable("status.json is not readable JSON") from None
-    if not isinstance(status, dict) or "state" not in status:
+    if "state" not in status:
         raise Unreadable("status.json has no state")
     if not isinstance(status.get("updates", 0), int):
         raise Unreadable("status.json has a number of updates that is no number")
     return status
 
 
+def _read_json(path: Path) -> dict | None:
+    try:
+        return runlog.read_json(path)
+    except runlog.Damaged as error:
+        raise Unreadable(str(error)) from None
+    except OSError as error:
+        raise Unreadable(f"{path.name} cannot be read ({error.strerror})") from None
+
+
 def _read_metrics(path: Path, run: Run) -> None:
     rows = _rows(path, run)
-    run.updates = frame([row for row in rows if "loss" in row], UPDATE_COLUMNS)
-    run.evaluations = frame([row for row in rows if "validation_loss" in row], EVALUATION_COLUMNS)
+    updates = [row for row in rows if "loss" in row]
+    evaluations = [row for row in rows if "validation_loss" in row]
+    run.updates = frame(updates, UPDATE_COLUMNS)
+    run.evaluations = frame(evaluations, EVALUATION_COLUMNS)
     # An infinite loss is as diverged as an undefined one.
     run.updates["loss"] = run.updates["loss"].where(np.isfinite(run.updates["loss"]))
     run.row["clock"] = one_clock(rows, path.name)
     lacking = holes(run.updates["update"].to_numpy())
     if len(lacking):
         raise Unreadable(f"metrics.jsonl lacks the losses of {numbered('update', lacking)}")
+    if any("loss" not in row and "validation_loss" not in row for row in rows):
+        run.notes.append(Note("metrics.jsonl has lines with neither loss nor validation_loss."))
+    _note_deviations(path, updates, runlog.UpdateLine, run)
+    _note_deviations(path, evaluations, runlog.EvaluationLine, run)
 
 
 def _read_repetitions(path: Path, run: Run) -> None:
@@ -160,6 +168,7 @@ def _read_repetitions(path: Path, run: Run) -> None:
     counted = run.throughput[["tokens", "seconds"]]
     if not ((counted > 0) & (counted < math.inf)).all(axis=None):
         raise Unreadable("throughput.jsonl has a repetition without tokens or seconds")
+    _note_deviations(path, rows, runlog.RepetitionLine, run)
 
 
 def _read_stages(path: Path, run: Run) -> None:
@@ -172,17 +181,22 @@ def _read_stages(path: Path, run: Run) -> None:
         if isinstance(move, dict)
     ]
     run.movement = frame(moves, MOVEMENT_COLUMNS, ["stage", "update", "microbatch"])
+    _note_deviations(path, rows, runlog.StageLine, run)
 
 
 def _rows(path: Path, run: Run) -> list[dict]:
     try:
-        rows, unreadable = read_jsonl(path)
+        rows, unreadable = runlog.read_lines(path)
     except OSError as error:
         raise Unreadable(f"{path.name} cannot be read ({error.strerror})") from None
     if unreadable:
         lines = numbered("line", unreadable)
         run.notes.append(Note(f"{path.name} has unreadable lines: {lines}."))
     return rows
+
+
+def _note_deviations(path: Path, rows: list[dict], record: type, run: Run) -> None:
+    run.notes += map(Note, runlog.deviations(path.name, rows, record))
 
 
 def _list(value: object) -> list:

@@ -8,11 +8,11 @@ import pandas as pd
 
 from analysis.configs import NO_EXPERIMENT
 from analysis.frames import Frames, Note
-from analysis.jsonl import read_jsonl
 from analysis.runfolder import RUN_COLUMNS, read_run, unread
 from analysis.states import RESULTS
+from runlog import CONFIG, METRICS, STAGES, STATUS, THROUGHPUT, read_lines
 
-RUN_FILES = {"config.yaml", "status.json", "metrics.jsonl", "throughput.jsonl", "stages.jsonl"}
+RUN_FILES = {CONFIG, STATUS, METRICS, THROUGHPUT, STAGES}
 
 
 class NoRuns(Exception):
@@ -75,7 +75,7 @@ def _read_simulations(root: Path) -> tuple[pd.DataFrame, list[tuple[str, Note]]]
     rows, remarks = [], []
     for folder in _folders_with({"simulations.jsonl"}, root):
         file = folder / "simulations.jsonl"
-        read, unreadable = read_jsonl(file)
+        read, unreadable = read_lines(file)
         rows += read
         if unreadable:
             name = file.relative_to(root).as_posix()

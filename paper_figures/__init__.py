@@ -1,6 +1,6 @@
 """One short script per figure and table; `python -m paper_figures RUNS` makes them all.
 
-They lie in RUNS/figures, with `made.json`, which says of each what it was made of or why it was
+They lie in RUNS/figures, with `manifest.json`, which says of each what it was made of or why it was
 not. `python -m paper_figures.report RUNS` puts all of it on one page.
 
 A module is a figure or table, and is found, if it has

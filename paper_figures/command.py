@@ -10,9 +10,9 @@ from pkgutil import iter_modules
 
 import paper_figures
 from analysis import Frames, NoRuns, read_runs
-from analysis.made import BROKEN, MADE, REFUSED, counted
+from analysis.manifest import BROKEN, MADE, REFUSED, counted
 from paper_figures.make import experiments_of, make, parameters_of
-from paper_figures.output import NotWritable, check_writable, on_screen, save_made
+from paper_figures.output import NotWritable, check_writable, on_screen, save_manifest
 from runlog.terminal import tolerant_output
 
 SHOWN = ("final_loss", "speedup", "claims")
@@ -57,7 +57,7 @@ def main(names: list[str] | None = None, argv: list[str] | None = None) -> int:
         for count, (name, module) in enumerate(modules.items(), start=1):
             print(f"[{count}/{len(modules)}] {name}", flush=True)
             items[name], tables[name] = make(module, read, out, options)
-        save_made(items, out)
+        save_manifest(items, out)
     except NotWritable as error:
         print(error, file=sys.stderr)
         return 2

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from analysis import CannotAnswer, Cell, Frames, cells
-from analysis.made import counted
+from analysis.manifest import counted
 from analysis.q1.drift import drift_histogram, largest_drift, mean_movement
 from paper_figures import style
 from paper_figures.command import main

@@ -9,7 +9,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 
 from analysis import CannotAnswer, Frames, NoRuns
-from analysis.made import BROKEN, MADE, REFUSED, Item
+from analysis.manifest import BROKEN, MADE, REFUSED, Item
 from paper_figures.output import NotWritable, remove, save_figure, save_table
 from paper_figures.style import partial_note
 

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from tabulate import tabulate
 
 from analysis.claims.verdicts import UNTESTED
-from analysis.made import FILE, Item, as_json, read_made
+from analysis.manifest import FILE, Item, as_json, read_manifest
 
 WIDTH = 100
 """Characters of a line on what is no terminal."""
@@ -63,9 +63,9 @@ def save_table(table: pd.DataFrame, folder: Path, name: str, note: str = "") -> 
     return [write(folder / f"{name}.{kind}", text.encode()) for kind, text in texts.items()]
 
 
-def save_made(items: dict[str, Item], folder: Path) -> Path:
+def save_manifest(items: dict[str, Item], folder: Path) -> Path:
     """Writes what became of these items into the folder's record; other items stay in it."""
-    return write(folder / FILE, as_json(read_made(folder) | items).encode())
+    return write(folder / FILE, as_json(read_manifest(folder) | items).encode())
 
 
 def remove(folder: Path, name: str) -> None:

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from analysis import CannotAnswer, Frames
-from analysis.made import counted
+from analysis.manifest import counted
 from analysis.q3.throughput import EXPERIMENTS, PARTS, SETTING, is_papers_paci, memory
 from paper_figures import style
 from paper_figures.command import main

@@ -19,7 +19,7 @@ from PIL import Image
 
 from analysis import Frames, NoRuns, read_runs
 from analysis.claims.verdicts import FAILS, HOLDS
-from analysis.made import MADE, Item, read_made
+from analysis.manifest import MADE, Item, read_manifest
 from analysis.report import by_state, not_results, outdated
 from paper_figures.output import NotWritable, check_writable, readable, write
 from runlog.terminal import tolerant_output
@@ -45,7 +45,7 @@ DOTS_PER_PIXEL = 2
 
 def page(root: Path, folder: Path, frames: Frames) -> str:
     """The page as HTML: of the runs below `root` and of what was made of them in `folder`."""
-    items = read_made(folder)
+    items = read_manifest(folder)
     templates = Environment(
         loader=FileSystemLoader(Path(__file__).parent),
         autoescape=True,
@@ -275,12 +275,12 @@ def main(argv: list[str] | None = None) -> int:
     folder = args.figures or args.runs / "figures"
     try:
         frames = read_runs(args.runs)
-        if read_made(folder):
+        if read_manifest(folder):
             check_writable(folder)
     except (NoRuns, NotWritable) as error:
         print(error, file=sys.stderr)
         return 2
-    if not read_made(folder):
+    if not read_manifest(folder):
         print(f"Nothing is made in {folder} yet: python -m paper_figures {args.runs}")
         return 2
     try:

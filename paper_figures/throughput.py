@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, NullLocator
 
 from analysis import CannotAnswer, Frames
-from analysis.made import counted
+from analysis.manifest import counted
 from analysis.q2.thresholds import GIVEN_COSTS
 from analysis.q3.throughput import EXPERIMENTS, SETTING, is_papers_paci, throughput
 from paci.schedules.theory import bubble_efficiency

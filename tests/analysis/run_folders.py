@@ -1,9 +1,10 @@
-"""Run folders written by hand, with every number under the test's control."""
+"""Run folders with every number under the test's control, written through `runlog`."""
 
-import json
 from pathlib import Path
 
 import yaml
+
+import runlog
 
 METHODS = {
     "1f1b-flush": {"schedule": "1f1b-flush", "accumulation": 8},
@@ -51,44 +52,67 @@ def write_run(
         (resolved["method"] if key in ("accumulation", "slack", "weights") else resolved)[key] = (
             value
         )
-    (folder / "config.yaml").write_text(yaml.safe_dump(resolved))
+    runlog.write(folder / runlog.CONFIG, yaml.safe_dump(resolved))
     if costs is not None:
-        (folder / "cost.json").write_text(json.dumps(costs))
-    status = {"state": state, "why": why, "update": len(losses), "updates": len(losses)}
-    (folder / "status.json").write_text(json.dumps(status))
-    time = {"seconds": 1.0, "clock": clock}
-    evaluations = [*((k, 1.0, p) for k, p in enumerate(perplexities, 1)), *evaluations]
-    lines = [
-        {"update": k, "tokens": 1024 * k, "loss": loss, "lr": 1e-3} | time
-        for k, loss in enumerate(losses, start=1)
-    ] + [
-        {"update": k, "tokens": 1024 * k, "validation_loss": 1.0, "perplexity": value}
-        | {"seconds": seconds, "clock": clock}
-        for k, seconds, value in evaluations
-    ]
-    (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        runlog.write_json(folder / runlog.COST, costs)
+    status = runlog.Status(state, why, len(losses), len(losses))
+    runlog.write_json(folder / runlog.STATUS, runlog.as_json(status))
+    write_lines(
+        folder / runlog.METRICS,
+        [
+            runlog.UpdateLine(k, 1024 * k, loss, 1e-3, 1.0, clock)
+            for k, loss in enumerate(losses, start=1)
+        ]
+        + [
+            runlog.EvaluationLine(k, 1024 * k, 1.0, perplexity, seconds, clock)
+            for k, seconds, perplexity in [
+                *((k, 1.0, p) for k, p in enumerate(perplexities, 1)),
+                *evaluations,
+            ]
+        ],
+    )
     histograms = drift if drift is not None else [{"0": 8}] * resolved["stages"]
-    stages = [
-        {
-            "update": len(losses),
-            "stage": stage,
-            "drift": histogram,
-            "movement": [{"update": 1, "microbatch": 0, "drift": 1, "relative": 0.01}],
-            "peak_in_flight": 8 - stage,
-            "activation_bytes": activation_bytes,
-            "parameter_bytes": 10,
-            "version_bytes": version_bytes,
-            "busy_seconds": 1.0,
-            "idle_seconds": 0.0,
-            "clock": clock,
-        }
-        for stage, histogram in enumerate(histograms)
-    ]
-    (folder / "stages.jsonl").write_text("".join(json.dumps(line) + "\n" for line in stages))
+    held = {"activation": activation_bytes, "version": version_bytes}
+    write_lines(
+        folder / runlog.STAGES,
+        [
+            stage_line(
+                len(losses),
+                stage,
+                clock,
+                held,
+                drift=histogram,
+                movement=[runlog.MovementSample(1, 0, 1, 0.01)],
+                peak_in_flight=8 - stage,
+            )
+            for stage, histogram in enumerate(histograms)
+        ],
+    )
     return folder
 
 
 BYTES = {"parameter": 10, "gradient": 10, "optimizer": 20, "activation": 100, "version": 0}
+
+
+def stage_line(update: int, stage: int, clock: str, held: dict, **others) -> runlog.StageLine:
+    """A line of stages.jsonl; `held` replaces some of BYTES, `others` any other field."""
+    usual = {
+        "rank": stage,
+        "drift": {"0": 4},
+        "staleness": {"0": 4},
+        "movement": [],
+        "peak_in_flight": 1,
+        "busy_seconds": 1.0,
+        "idle_seconds": 0.0,
+    }
+    sizes = {f"{part}_bytes": size for part, size in (BYTES | held).items()}
+    return runlog.StageLine(update=update, stage=stage, clock=clock, **usual | sizes | others)
+
+
+def write_lines(file: Path, records: list) -> None:
+    """Write a log anew."""
+    file.unlink(missing_ok=True)
+    runlog.append(file, records)
 
 
 def write_throughput(
@@ -106,22 +130,22 @@ def write_throughput(
 ) -> Path:
     """A throughput run of repetitions of 4096 tokens that took these `seconds`, on two ranks of a
     stage each, `busy` seconds, at given times `cost`; `held` replaces some of BYTES at stage 0,
-    `config` is that of `write_run`."""
+    `config` is as in `write_run`."""
     accumulation = config.setdefault("accumulation", 4)
     given = {"experiment": "q3-real", "stages": 2, "batch": microbatch * accumulation}
     given |= {"task": "throughput", "executor": {"name": executor, "cost": cost}}
     folder = write_run(root, name, **given | config)
-    (folder / "metrics.jsonl").unlink()
-    repetitions = [
-        {"repetition": k, "tokens": 4096, "seconds": time, "updates": 4, "clock": clock}
-        for k, time in enumerate(seconds, start=1)
-    ]
-    stages = [
-        {"update": k, "stage": stage, "rank": stage, "drift": {"0": 4}, "busy_seconds": busy[stage]}
-        | {f"{part}_bytes": size for part, size in kept.items()}
-        for k in range(len(seconds))
-        for stage, kept in enumerate((BYTES | (held or {}), BYTES))
-    ]
-    for file, lines in (("throughput.jsonl", repetitions), ("stages.jsonl", stages)):
-        (folder / file).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (folder / runlog.METRICS).unlink()
+    write_lines(
+        folder / runlog.THROUGHPUT,
+        [runlog.RepetitionLine(k, 4096, time, 4, clock) for k, time in enumerate(seconds, start=1)],
+    )
+    write_lines(
+        folder / runlog.STAGES,
+        [
+            stage_line(k, stage, clock, sizes, busy_seconds=busy[stage])
+            for k in range(len(seconds))
+            for stage, sizes in enumerate((held or {}, {}))
+        ],
+    )
     return folder

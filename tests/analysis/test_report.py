@@ -1,7 +1,7 @@
 """What `python -m analysis.report` says of runs and of what was made of them."""
 
 from analysis import read_runs
-from analysis.made import BROKEN, FILE, MADE, REFUSED, Item, as_json, read_made
+from analysis.manifest import BROKEN, FILE, MADE, REFUSED, Item, as_json, read_manifest
 from analysis.report import by_state, main, outdated
 
 
@@ -44,7 +44,7 @@ def test_the_report_says_what_is_and_what_is_not(write_run, capsys):
     (write_run.root / "figures").mkdir()
     record = as_json({item.name: item for item in items})
     (write_run.root / "figures" / FILE).write_text(record)
-    assert read_made(write_run.root / "figures") == {item.name: item for item in items}
+    assert read_manifest(write_run.root / "figures") == {item.name: item for item in items}
     main([str(write_run.root)])
     said = capsys.readouterr().out
     assert "loss  1 of 2 runs, 1 seed\n" in said
@@ -73,10 +73,16 @@ def test_why_a_run_is_not_used_is_said_once(write_run, capsys):
     )
 
 
+def test_a_manifest_of_an_older_version_is_read(tmp_path):
+    item = Item("loss", "Loss", ("q1",), MADE)
+    (tmp_path / "made.json").write_text(as_json({"loss": item}))
+    assert read_manifest(tmp_path) == {"loss": item}
+
+
 def test_a_damaged_record_is_none(tmp_path):
     for text in ("{", "[]", '{"loss": {"name": "loss"}}', '{"loss": 3}'):
         (tmp_path / FILE).write_text(text)
-        assert read_made(tmp_path) == {}
+        assert read_manifest(tmp_path) == {}
 
 
 def test_no_runs_is_one_sentence_and_status_2(tmp_path, capsys):

@@ -5,7 +5,6 @@ import json
 import pytest
 
 from analysis import CannotAnswer, NoRuns, cells, read_runs
-from analysis.jsonl import read_jsonl
 
 
 def losses(frames, name="run"):
@@ -218,10 +217,25 @@ def test_experiments_scales_and_batches_stay_apart(write_run):
     ]
 
 
-def test_a_line_that_is_no_object_is_unreadable(tmp_path):
-    path = tmp_path / "log.jsonl"
-    path.write_text('{"a": 1}\n3\n\n{"a": 2}\n[')
-    assert read_jsonl(path) == ([{"a": 1}, {"a": 2}], [2])
+@pytest.mark.parametrize(
+    ("file", "there", "written", "said"),
+    [
+        ("metrics.jsonl", '"lr"', '"rate"', ["without lr", "an unknown key, rate"]),
+        ("metrics.jsonl", '"loss"', '"los"', ["with neither loss nor validation_loss"]),
+        (
+            "stages.jsonl",
+            '"activation_bytes"',
+            '"activations"',
+            ["without activation_bytes", "an unknown key, activations"],
+        ),
+    ],
+)
+def test_a_key_that_was_renamed_is_named(write_run, file, there, written, said):
+    log = write_run() / file
+    log.write_text(log.read_text().replace(there, written))
+    notes = read_runs(write_run.root).notes
+    for sentence in said:
+        assert any(f"{file} has" in note and sentence in note for note in notes), notes
 
 
 @pytest.mark.parametrize("state", ["diverged", "failed"])  # what older versions wrote

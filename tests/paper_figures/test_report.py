@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 import pytest
 
 from paper_figures import command, report
-from paper_figures.output import save_made
+from paper_figures.output import save_manifest
 from tests.paper_figures import browser
 
 ENVIRONMENT = '[{"from_update": 0, "processor": "<fast> & new", "packages": {"torch": "2.13.0"}}]'
@@ -36,7 +36,7 @@ def runs(q1_once):
     command.main(["claims", "drift", "final_loss", "loss_vs_tokens"], [str(q1_once)])
     refused = {"state": "refused", "why": "no run of experiment q2 is completed"}
     broken = {"state": "broken", "why": "KeyError: 'stage'"}
-    save_made(
+    save_manifest(
         {
             name: report.Item(name, "A title.", ("q2",), **what)
             for name, what in (("time", refused), ("speed-up", broken))

@@ -11,7 +11,7 @@ import pytest
 from matplotlib.testing.compare import compare_images
 
 from analysis import read_runs
-from analysis.made import read_made
+from analysis.manifest import read_manifest
 from paper_figures import (
     command,
     drift,
@@ -50,7 +50,7 @@ def test_everything_is_made_twice_the_same(study, tmp_path, capsys):
     )
     first = contents(tmp_path / "a")
     assert first == contents(tmp_path / "b")
-    assert {name.partition(".")[0] for name in first} == {*OF_RUNS, "made"}
+    assert {name.partition(".")[0] for name in first} == {*OF_RUNS, "manifest"}
     said = capsys.readouterr().out
     assert "does not hold" in said
     assert "Not made" not in said
@@ -61,7 +61,7 @@ def test_one_script_alone(name, q1):
     assert name in scripts()
     assert main([name], [str(q1)]) == 0
     made = {path.stem for path in (q1 / "figures").iterdir()}
-    assert made == {name, "made"}
+    assert made == {name, "manifest"}
 
 
 def test_made_figures_are_not_read_as_runs(q1, capsys):
@@ -129,8 +129,8 @@ def test_a_script_that_breaks_is_named_and_stops_no_other(q1, monkeypatch, capsy
     assert "Broken, which is a bug:\n  drift: " in said.out
     assert "\n  final_loss: KeyError: 'key'." in said.out
     assert "Traceback" in said.err
-    assert {path.stem for path in (q1 / "figures").iterdir()} == {"loss_vs_tokens", "made"}
-    assert read_made(q1 / "figures")["drift"].state == "broken"
+    assert {path.stem for path in (q1 / "figures").iterdir()} == {"loss_vs_tokens", "manifest"}
+    assert read_manifest(q1 / "figures")["drift"].state == "broken"
 
 
 def test_what_the_runs_no_longer_give_is_removed(q1, capsys):
@@ -140,13 +140,13 @@ def test_what_the_runs_no_longer_give_is_removed(q1, capsys):
         (folder / "status.json").unlink()
     assert main(["final_loss"], [str(q1)]) == 1
     left = {path.name for path in (q1 / "figures").iterdir()}
-    assert left == {"final_loss.mine.csv", "made.json"}
+    assert left == {"final_loss.mine.csv", "manifest.json"}
 
 
 def test_without_runs_what_needs_none_is_made(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(command, "scripts", lambda: ["final_loss", "schedules"])
     assert main(argv=[str(tmp_path)]) == 2
-    made = read_made(tmp_path / "figures")
+    made = read_manifest(tmp_path / "figures")
     assert [made[name].state for name in ("final_loss", "schedules")] == ["refused", "made"]
     assert "No run folder" in made["final_loss"].why
     assert main(argv=[str(tmp_path / "typed wrong")]) == 2

@@ -1,10 +1,12 @@
-"""What was made of a folder's runs: `made.json`, which lies beside the figures and tables."""
+"""The manifest of a folder of figures and tables: which were drawn, from which runs, and why others
+were not."""
 
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-FILE = "made.json"
+FILE = "manifest.json"
+FORMER_FILE = "made.json"  # of folders that older versions wrote
 MADE, REFUSED, BROKEN = "made", "refused", "broken"
 
 
@@ -14,13 +16,13 @@ class Item:
 
     name: str
     title: str
-    experiments: tuple[str, ...]  # that it is about; none if it needs no runs
+    experiments: tuple[str, ...]  # its subject; none if it needs no runs
     state: str  # made; refused: the runs do not suffice; broken: the script failed
     why: str = ""
-    files: tuple[str, ...] = ()  # beside made.json
-    caption: str = ""  # what the figure says below its panels
-    note: str = ""  # what the table says below itself
-    runs: tuple[str, ...] = ()  # names of those it was made from
+    files: tuple[str, ...] = ()  # beside the manifest
+    caption: str = ""  # below the figure's panels
+    note: str = ""  # below the table
+    runs: tuple[str, ...] = ()  # names of the runs behind it
     known: int = 0  # runs of these experiments, usable or not
     seeds: int = 0
 
@@ -34,10 +36,11 @@ class Item:
         return f"{many}, {counted(self.seeds, 'seed')}"
 
 
-def read_made(folder: Path) -> dict[str, Item]:
-    """The items of a folder by name; none if it has no record that can be read."""
+def read_manifest(folder: Path) -> dict[str, Item]:
+    """Return the items of a folder by name; none if it has no manifest that can be read."""
+    file = folder / FILE if (folder / FILE).exists() else folder / FORMER_FILE
     try:
-        record = json.loads((folder / FILE).read_text(encoding="utf-8"))
+        record = json.loads(file.read_text(encoding="utf-8"))
         return {
             name: Item(**{k: tuple(v) if isinstance(v, list) else v for k, v in fields.items()})
             for name, fields in record.items()
@@ -47,7 +50,7 @@ def read_made(folder: Path) -> dict[str, Item]:
 
 
 def as_json(items: dict[str, Item]) -> str:
-    """The record as text: the same items, the same bytes."""
+    """Return the manifest as text: the same items give the same bytes."""
     record = {name: asdict(items[name]) for name in sorted(items)}
     return json.dumps(record, indent=1, ensure_ascii=False) + "\n"
 
