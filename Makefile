@@ -2,6 +2,7 @@
 #   SCALE    smoke (seconds), laptop (minutes, the default) or paper (GPUs)
 #   CLUSTER  where runs happen: local (the default), inline (that of smoke), or slurm: it never waits
 #   SET      whatever else a sweep is to be told: SET="cluster.partition=gpu cluster.time=600"
+#   AUTHORS  a checkout of the authors' repository, for verify-authors
 #   RUNS     the folder of all runs of a scale, a folder in it for each question
 PYTHON  ?= python3
 SCALE   ?= laptop
@@ -27,7 +28,7 @@ END = @if rm $(FAILED) 2>/dev/null; then echo "not all of it worked: see above" 
 .DEFAULT_GOAL := help
 .PHONY: help install reproduce reproduce-q1 reproduce-q2 reproduce-q3 runs-q1 runs-q2 runs-q3
 .PHONY: extrapolate figures report bench test docs-check test-stress slurm-up slurm-down test-slurm lint format
-.PHONY: clean
+.PHONY: clean verify-authors
 .NOTPARALLEL:  # costs are measured while nothing else runs
 
 help:  ## list the targets, and what can be set: make figures SCALE=smoke
@@ -103,6 +104,9 @@ slurm-down:  ## end it
 
 test-slurm: $(ENV) slurm-up  ## run the tests that need a SLURM, on that one
 	$(PY) pytest -q -m slurm tests/slurm
+
+verify-authors: $(ENV)  ## compare paci with the authors' code: AUTHORS=<checkout of it>
+	$(PY) verification.authors $(AUTHORS)
 
 lint: $(ENV)  ## check style
 	$(BIN)/ruff check .

@@ -13,6 +13,7 @@ MAY_IMPORT = {
     "runlog": {"runlog"},
     "experiments": {"experiments", "paci", "runlog"},
     "analysis": {"analysis", "paci", "runlog"},
+    "verification": {"verification", "paci"},
     "paper_figures": {"paper_figures", "analysis", "paci", "runlog"},
 }
 
