@@ -25,5 +25,6 @@ What they are made of, in the order in which a run meets it:
 
 from pathlib import Path
 
-CONF = Path(__file__).resolve().parents[1] / "conf"
-"""Where the configuration is: config.yaml and a folder for each group."""
+_PACKAGED = Path(__file__).resolve().parent / "conf"
+CONF = _PACKAGED if _PACKAGED.is_dir() else _PACKAGED.parents[1] / "conf"
+"""The folder with config.yaml and a folder for each group: the checkout's, or that of a wheel."""

@@ -16,7 +16,9 @@ EXPERIMENT = None
 RANKS = 8
 WINDOW = 32  # micro-batches of an update, of methods that flush; the others have their own
 COST = Cost(forward=1, backward=2)  # of a rank, which shares it out among its stages
-CONF = Path(__file__).resolve().parents[1] / "conf" / "method"
+ROOT = Path(__file__).resolve().parents[1]
+# A wheel holds conf/ in the package `experiments`.
+CONF = next(path for path in (ROOT / "experiments/conf", ROOT / "conf") if path.is_dir()) / "method"
 
 
 def table() -> pd.DataFrame:

@@ -16,7 +16,10 @@ from typing import NamedTuple
 from experiments.run.environment import ROOT, commit
 from experiments.run.folder import replace
 
-PARTS = ("conf/**/*.yaml", "experiments/**/*.py", "paci/**/*.py")
+PARTS = (
+    *("conf/**/*.yaml", "experiments/conf/**/*.yaml"),  # of a checkout, of a wheel
+    *("experiments/**/*.py", "paci/**/*.py", "runlog/**/*.py"),
+)
 
 
 class Snapshot(NamedTuple):
