@@ -3,6 +3,8 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from types import TracebackType
+from typing import Self, TypeVar
 
 import torch
 from torch import nn
@@ -10,35 +12,27 @@ from torch import nn
 from paci import checkpoint
 from paci.checks import positive
 from paci.cost import Cost, Durations
+from paci.pipeline import SegmentGuard
 from paci.schedules import Schedule, build
 from paci.segment import Batch, Segment, StageStatistics, Update
 from paci.simulation.event_loop import Step, play, whole_windows
 from paci.simulation.timeline import Timeline
 from paci.stage.perform import Mailbox, perform
 from paci.stage.stage import LearningRate, Loss, MakeOptimizer, Stage, check_no_shared_parameters
-from paci.stage.weights import Policy
+from paci.stage.weights import MakePolicy
+
+T = TypeVar("T")
 
 
 class LocalPipeline:
     """Train `stages` (modules, in order) as a pipeline whose stages take turns in this process.
 
-    The order of the actions, and so the weights each of them sees, is that of `paci.simulate`
+    The order of the actions, and so the weights that each of them sees, is that of `paci.simulate`
     for the same schedule and cost; the losses and weights are those of the real pipeline.
 
-    schedule       a name in `paci.SCHEDULES`, or a `Schedule`
-    accumulation   a, the micro-batches of one update; None: the schedule's own, mostly 4
-    slack          forwards more in flight at every stage but the last; PACI's only
-    weights        which weights an action sees: a name in `paci.stage.weights.WEIGHTS`,
-                   or a function that makes a policy from a stage
-    optimizer      makes an optimizer from a stage's parameters: `lambda params: AdamW(params)`
-    lr_lambda      factor on its learning rate as a function of the stage's own version; or one
-                   such function for each stage
-    loss_fn        (output of the last stage, target) -> scalar mean over the micro-batch
-    cost           times on the simulated clock; default `Cost()`
-    seed           of every draw: dropout (with stage and micro-batch), jitter of the cost
-    measure_every  updates between two samples of how far the weights move (0: never)
+    cost   times on the simulated clock; default `Cost()`
 
-    Raises ValueError for unknown names and impossible sizes.
+    `paci.pipeline.Pipeline` describes the other arguments and the methods.
     """
 
     def __init__(
@@ -47,7 +41,7 @@ class LocalPipeline:
         schedule: str | Schedule = "paci",
         accumulation: int | None = None,
         slack: int = 0,
-        weights: str | Callable[[Stage], Policy] = "live",
+        weights: str | MakePolicy = "live",
         *,
         optimizer: MakeOptimizer,
         loss_fn: Loss,
@@ -68,10 +62,10 @@ class LocalPipeline:
             )
             for index, module in enumerate(stages)
         ]  # fmt: skip
-        self.microbatch = 0  # the index of the next one
-        self.seconds = 0.0  # on the simulated clock, all segments together
+        self.microbatch = 0
+        self.seconds = 0.0
         self._tried: set[tuple[torch.Size, torch.Size]] = set()  # shapes known to fit
-        self._cut_short = False  # by an error, in the middle of a segment
+        self._guard = SegmentGuard()
         Durations(self.cost, len(stages), 0)  # refuses a cost table that does not fit
 
     def train(
@@ -79,58 +73,57 @@ class LocalPipeline:
     ) -> Segment:
         """Fill the pipeline, train on `batches` of (input, target), drain it.
 
-        Inputs enter at the first stage, targets stay at the last. `on_update` is called as soon
-        as all stages have made an update. Raises ValueError before any work unless `batches` are
-        whole windows of micro-batches that fit the stages.
+        `on_update` is called as soon as all stages have made an update. Raises ValueError before
+        any work unless `batches` are whole windows of micro-batches that fit the stages, and
+        RuntimeError if an earlier segment was cut short.
         """
+        self._guard.check_drained("train")
         batches = batches if isinstance(batches, Sequence) else list(batches)
         whole_windows(len(batches), self.accumulation)
-        if self._cut_short:
-            raise RuntimeError(
-                "an earlier segment was cut short, and its micro-batches are still in flight: "
-                "make a new pipeline, and load a checkpoint into it"
-            )
         self._try_shapes(batches)
         for stage in self.stages:
-            stage.clear_statistics()
+            stage.begin_segment()
 
         a, N, first = self.accumulation, len(self.stages), self.microbatch
         durations = Durations(self.cost, N, len(batches), self.seed, first)
-        mail, losses = Mailbox(), []
+        mail = Mailbox()
+        losses: list[torch.Tensor] = []
+        steps: list[Step] = []
+        closed: defaultdict[int, list[tuple[float, float]]] = defaultdict(list)
 
         def batch_of(microbatch: int) -> Batch:
             return batches[microbatch - first]
 
-        closed: defaultdict[int, list[tuple[float, float]]] = defaultdict(list)
-        steps = []
-        self._cut_short = True  # until it is not
-        for step in play(self.schedule, len(batches), durations):
-            _, index, kind, microbatch, _, end, version = step
-            stage = self.stages[index]
-            rate, before = stage.learning_rate, stage.versions.version
-            loss = perform(stage, kind, first + microbatch, batch_of, mail.take, mail.put)
-            if loss is not None:
-                losses.append(loss)
-            if on_update and stage.versions.version > before:
-                closed[version].append((end, rate))
-                if len(closed[version]) == N:
-                    ends, rates = zip(*closed.pop(version), strict=True)
-                    window = losses[version * a : (version + 1) * a]
-                    loss = torch.stack(window).mean().item()
-                    number, seconds = stage.versions.version, self.seconds + max(ends)
-                    on_update(Update(number, loss, max(rates), seconds))
-            steps.append(Step._make(step))
+        with self._guard.segment(self.stages):
+            for step in play(self.schedule, len(batches), durations):
+                _, index, kind, microbatch, _, end, version = step
+                stage = self.stages[index]
+                rate, before = stage.learning_rate, stage.versions.version
+                loss = perform(stage, kind, first + microbatch, batch_of, mail.take, mail.put)
+                if loss is not None:
+                    losses.append(loss)
+                if on_update and stage.versions.version > before:
+                    closed[version].append((end, rate))
+                    if len(closed[version]) == N:
+                        ends, rates = zip(*closed.pop(version), strict=True)
+                        window = losses[version * a : (version + 1) * a]
+                        mean = torch.stack(window).mean().item()
+                        number, seconds = stage.versions.version, self.seconds + max(ends)
+                        on_update(Update(number, mean, max(rates), seconds))
+                steps.append(Step._make(step))
 
         timeline = Timeline(steps, len(self.schedule.placement), a)
-        self._cut_short = False
         self.microbatch += len(batches)
         self.seconds += timeline.makespan
-        books = map(StageStatistics.of, self.stages)
-        return Segment.of(books, torch.stack(losses).tolist(), timeline)
+        statistics = map(StageStatistics.of, self.stages)
+        return Segment.of(statistics, torch.stack(losses).tolist(), timeline)
 
     def evaluate(self, batches: Iterable[Batch]) -> float:
-        """Mean loss over `batches` in evaluation mode; leaves no trace in weights or draws. Raises
-        ValueError if there are none."""
+        """Return the mean loss over `batches` in evaluation mode, and leave no trace.
+
+        Raises ValueError if there are none, and RuntimeError if an earlier segment was cut short.
+        """
+        self._guard.check_whole("evaluate")
         batches = batches if isinstance(batches, Sequence) else list(batches)
         positive("micro-batches to evaluate", len(batches))
         losses = [self._evaluate(*batch) for batch in batches]
@@ -138,32 +131,56 @@ class LocalPipeline:
 
     @property
     def reports(self) -> bool:
-        """Whether this process knows the losses; of one process, it is the one."""
+        """True: the only process knows the losses."""
         return True
 
     @property
     def interrupted(self) -> bool:
-        """Whether the last segment was asked to end early; an exception ends one process."""
+        """False: an exception ends one process, and nothing asks a segment to end early."""
         return False
 
-    def gather(self, value: object) -> list:
-        """The `value` of every process: there is one."""
+    def gather(self, value: T) -> list[T]:
+        """Return the `value` of every process: there is one."""
         return [value]
 
     def save(self, folder: Path, keep: int = 2) -> None:
-        """Write a checkpoint below `folder`; see `paci.checkpoint`."""
+        """Write a checkpoint below `folder`; see `paci.checkpoint`.
+
+        Raises RuntimeError inside a segment and after one that was cut short.
+        """
+        self._guard.check_drained("save")
         state = {"microbatch": self.microbatch, "seconds": self.seconds}
         checkpoint.save(folder, self.stages, state, keep)
 
     def load(self, folder: Path) -> bool:
         """Go on from the newest valid checkpoint below `folder`, by however many stages it was
-        written; False if there is none. Raises ValueError if it does not fit the stages."""
+        written; return whether there is one.
+
+        Raises ValueError if it does not fit the stages.
+        """
+        self._guard.check_drained("load")
         newest = checkpoint.newest(folder)
         if newest is None:
             return False
-        state = checkpoint.load(newest, self.stages)
+        state, tensors = checkpoint.read(newest, self.stages)
+        with self._guard.segment(self.stages):  # half restored is as good as cut short
+            checkpoint.restore(self.stages, state, tensors)
         self.microbatch, self.seconds = state["microbatch"], state["seconds"]
         return True
+
+    def close(self) -> None:
+        """Do nothing: one process holds nothing to give back."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
 
     def _evaluate(self, input: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
         for stage in self.stages:

@@ -129,7 +129,7 @@ class DistributedPipeline:
         with self._failures(), batch_scheduling():
             specs = self._agree_shapes(batches)
             for stage in self.stages:
-                stage.clear_statistics()
+                stage.begin_segment()
             if self.stages[0].device.type == "cuda":
                 torch.cuda.reset_peak_memory_stats(self.stages[0].device)
             if self.emulate:

@@ -1,5 +1,5 @@
-"""What a stage holds beside its parameters, in bytes, told apart: activations, parameter copies,
-gradients, optimizer state.
+"""What a stage holds beside its parameters, in bytes: activations, parameter copies, gradients,
+optimizer state.
 
 Autograd keeps the tensors that a backward will need. Most are activations. Some are the stage's
 own parameters, which cost nothing, being there anyway. And some are *copies* of parameters: under
@@ -14,12 +14,18 @@ from dataclasses import dataclass
 import torch
 from torch.autograd.graph import saved_tensors_hooks
 
+from paci.stage.torch_private import sparse_bytes
+
 
 @dataclass
 class MemoryUsage:
-    """Bytes held: `activations`; `copies` of parameters beyond the live ones, whether the graphs
-    in flight hold them or the stage's weights policy; `gradients` of the parameters; and tensors
-    of the `optimizer`'s state."""
+    """Bytes held.
+
+    activations   tensors that the micro-batches in flight need for their backwards
+    copies        parameters beyond the live ones, held by graphs in flight or by the policy
+    gradients     the gradients of the parameters
+    optimizer     the tensors of the optimizer's state
+    """
 
     activations: int = 0
     copies: int = 0
@@ -44,45 +50,45 @@ class SavedTensors:
         self.clear()
 
     def clear(self) -> None:
-        """Weigh anew and start new peaks."""
+        """Start new peaks, and weigh anew."""
         self.peak = MemoryUsage()
         self._of_shape: dict[torch.Size, MemoryUsage] = {}
 
     def saving(
         self, microbatch: int, input: torch.Tensor, parameters: Sequence[torch.Tensor]
-    ) -> AbstractContextManager:
-        """What autograd saves inside is held by `microbatch`, with this input, until `release`.
-        The module runs on `parameters`, which need not be its own."""
+    ) -> AbstractContextManager[None]:
+        """Return a context: what autograd saves inside is held by `microbatch`, with this `input`,
+        until `release`. The module runs on `parameters`."""
         if input.shape in self._of_shape:
             self._hold(microbatch, self._of_shape[input.shape])
             return nullcontext()
         return self._weighing(microbatch, input.shape, parameters)
 
     def add_activations(self, microbatch: int, bytes: int) -> None:
-        """What `microbatch` holds is more by now (a gradient between the halves of a backward)."""
+        """Add what `microbatch` holds beyond its forward: gradients between two halves."""
         held = self._in_flight[microbatch]
         self._in_flight[microbatch] = MemoryUsage(held.activations + bytes, held.copies)
         self._now.activations += bytes
         self._note_peak()
 
     def note_versions(self, bytes: int) -> None:
-        """Beside the live parameters there are now so many bytes of other versions of them."""
+        """Note the bytes of other versions of the parameters that the policy holds now."""
         self._versions = bytes
         self._note_peak()
 
     def before_update(self) -> None:
-        """A window is complete, and so are its gradients."""
-        found = (p.grad.nbytes for p in self.parameters if p.grad is not None)
+        """Note the gradients of a window, which are complete."""
+        found = (_nbytes(p.grad) for p in self.parameters if p.grad is not None)
         self.peak.gradients = max(self.peak.gradients, sum(found))
 
     def after_update(self, optimizer: torch.optim.Optimizer) -> None:
-        """The optimizer has all the state that it will ever have."""
+        """Note the state of `optimizer`, which has all that it will ever have."""
         state = (value for kept in optimizer.state.values() for value in kept.values())
-        left = sum(value.nbytes for value in state if isinstance(value, torch.Tensor))
+        left = sum(_nbytes(value) for value in state if isinstance(value, torch.Tensor))
         self.peak.optimizer = max(self.peak.optimizer, left)
 
     def release(self, microbatch: int) -> None:
-        """The backward of `microbatch` is done, and what it needed is gone."""
+        """Take away what `microbatch` held, whose backward is done."""
         held = self._in_flight.pop(microbatch)
         self._now.activations -= held.activations
         self._now.copies -= held.copies
@@ -101,25 +107,38 @@ class SavedTensors:
     def _weighing(
         self, microbatch: int, shape: torch.Size, parameters: Sequence[torch.Tensor]
     ) -> Iterator[None]:
-        """Count each storage that autograd saves inside, once, unless it is a parameter's."""
-        held = MemoryUsage()
-        known = {parameter.untyped_storage().data_ptr() for parameter in parameters}
-        dtypes = {parameter.dtype for parameter in parameters}
-
-        def weigh(tensor: torch.Tensor) -> torch.Tensor:
-            storage = tensor.untyped_storage()
-            if storage.data_ptr() not in known:
-                known.add(storage.data_ptr())
-                if tensor.dtype not in dtypes and _is_cast_of_one(parameters, tensor):
-                    held.copies += storage.nbytes()
-                else:
-                    held.activations += storage.nbytes()
-            return tensor
-
-        with saved_tensors_hooks(weigh, lambda tensor: tensor):
+        with saved_tensors(parameters) as saved:
             yield
+        held, types = MemoryUsage(), {parameter.dtype for parameter in parameters}
+        for tensor in saved:
+            if tensor.dtype not in types and _is_cast_of_one(parameters, tensor):
+                held.copies += tensor.untyped_storage().nbytes()
+            else:
+                held.activations += tensor.untyped_storage().nbytes()
         self._of_shape[shape] = held
         self._hold(microbatch, held)
+
+
+@contextmanager
+def saved_tensors(parameters: Iterable[torch.Tensor]) -> Iterator[list[torch.Tensor]]:
+    """Collect the tensors that autograd saves inside: one of each storage, and none of the storages
+    of `parameters`."""
+    known = {parameter.untyped_storage().data_ptr() for parameter in parameters}
+    saved: list[torch.Tensor] = []
+
+    def note(tensor: torch.Tensor) -> torch.Tensor:
+        storage = tensor.untyped_storage().data_ptr()
+        if storage not in known:
+            known.add(storage)
+            saved.append(tensor)
+        return tensor
+
+    with saved_tensors_hooks(note, lambda tensor: tensor):
+        yield saved
+
+
+def _nbytes(tensor: torch.Tensor) -> int:
+    return sparse_bytes(tensor) if tensor.is_sparse else tensor.nbytes
 
 
 def _is_cast_of_one(parameters: Sequence[torch.Tensor], tensor: torch.Tensor) -> bool:

@@ -1,13 +1,24 @@
-"""Random draws that depend on (seed, stage, micro-batch) and never on the order of execution."""
+"""Random numbers that depend on (seed, stage, micro-batch) and never on the order of execution."""
 
 import hashlib
 import struct
 
 import torch
 
+from paci.checks import is_whole
+
+SEEDS = 2**63  # from 0
+
+
+def check_seed(seed: int) -> int:
+    """Return `seed`; raise ValueError unless it is a whole number from 0 to 2^63 - 1."""
+    if not is_whole(seed, 0) or seed >= SEEDS:
+        raise ValueError(f"seed must be a whole number from 0 to 2^63 - 1, not {seed!r}")
+    return seed
+
 
 class rng_of:
-    """A context: inside, PyTorch's default generator of `device` (dropout uses it) draws what
+    """A context in which PyTorch's default generator of `device` (dropout uses it) draws what
     this micro-batch draws at this stage; afterwards it goes on as if nothing had been drawn."""
 
     __slots__ = ("_generator", "_key", "_state")
@@ -20,7 +31,7 @@ class rng_of:
         self._state = self._generator.get_state()
         self._generator.manual_seed(self._key)
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: object) -> None:
         self._generator.set_state(self._state)
 
 

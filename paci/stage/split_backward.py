@@ -1,33 +1,50 @@
 """A backward in two halves: the gradient of the input now, those of the weights later.
 
-    output ──▶ fork ──▶ node ──▶ fork ──▶ input       the trunk: all that leads to the input
+    output ──▶ fork ──▶ node ──▶ fork ──▶ input       the trunk: all nodes that lead to the input
                  │                 │
                  ▼                 ▼
               weights           weights               branches
 
-The first half goes along the trunk, and notes which gradients reach the forks; the second visits
-every fork again, with those gradients, on its way to its weights only. So does PyTorch's own
-split (torch.distributed.pipelining), which needs the output to be kept; here its edge will do.
+The first half runs along the trunk and notes the gradients that reach the forks; the second starts
+at every fork with those gradients and runs along the branches only. PyTorch's own split
+(torch.distributed.pipelining) does the same, but needs the output itself to be kept; here the
+output's edge is enough.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
 from torch.autograd.graph import GradientEdge, Node, get_gradient_edge
 
+from paci.stage.torch_private import leaf_of
+
+Gradients = tuple[torch.Tensor | None, ...]
+
 
 class SplitBackward:
-    """The backward through the graph that `edge` is the output of and `input` the input."""
+    """The backward through the graph from the output at `edge` to `input`."""
 
     def __init__(self, edge: GradientEdge, input: torch.Tensor):
         self._edge, self._input = edge, input
-        self._gradients: dict[Node, tuple[torch.Tensor | None, ...]] = {}  # that reach a fork
+        self._gradients: dict[Node, Gradients] = {}  # that reach a fork
 
     def input_gradient(self, gradient: torch.Tensor) -> torch.Tensor:
-        """The first half, from the gradient of the output."""
+        """Do the first half: return the gradient of the input, given the output's.
+
+        Raises ValueError for a graph with reentrant checkpoints, which autograd cannot split.
+        """
         self._forks = _forks(self._edge.node, get_gradient_edge(self._input).node)
         hooks = [fork.register_prehook(self._note(fork)) for fork in self._forks]
-        (result,) = torch.autograd.grad(self._edge, self._input, gradient, retain_graph=True)
+        try:
+            (result,) = torch.autograd.grad(self._edge, self._input, gradient, retain_graph=True)
+        except RuntimeError as error:
+            if "use_reentrant" not in str(error):
+                raise
+            raise ValueError(
+                "a schedule that splits backwards cannot train a stage with reentrant "
+                "checkpoints: call torch.utils.checkpoint with use_reentrant=False"
+            ) from error
         for hook in hooks:
             hook.remove()
         del self._edge, self._input
@@ -35,7 +52,7 @@ class SplitBackward:
 
     @property
     def nbytes(self) -> int:
-        """Of the gradients that are kept for the second half."""
+        """Bytes of the gradients that are kept for the second half."""
         storages = {
             gradient.untyped_storage().data_ptr(): gradient.untyped_storage().nbytes()
             for gradients in self._gradients.values()
@@ -45,7 +62,7 @@ class SplitBackward:
         return sum(storages.values())
 
     def weight_gradients(self) -> None:
-        """The second half: adds to the gradients of the weights."""
+        """Do the second half: add to the gradients of the weights."""
         for forks, weights in _groups(self._forks):
             edges, gradients = zip(
                 *(
@@ -56,31 +73,36 @@ class SplitBackward:
                 ),
                 strict=True,
             )
-            # Along the trunk, one fork of a group leads to another and so to its weights; but what
-            # arrives on this way is in the gradient noted there already.
+            # Along the trunk, one fork of a group leads to another and so to its weights; but the
+            # gradient noted at that one contains what arrives on this way.
             hooks = [
-                fork.register_prehook(lambda _, noted=self._gradients[fork]: noted)
+                fork.register_prehook(_replace_by(self._gradients[fork]))
                 for fork in forks
                 if len(forks) > 1
             ]
-            inputs = [weight.variable for weight in weights]
+            inputs = [leaf_of(weight) for weight in weights]
             torch.autograd.backward(edges, gradients, retain_graph=True, inputs=inputs)
             for hook in hooks:
                 hook.remove()
 
-    def _note(self, fork: Node):
-        def note(gradients):
+    def _note(self, fork: Node) -> Callable[[Gradients], None]:
+        def note(gradients: Gradients) -> None:
             self._gradients[fork] = gradients
 
         return note
 
 
+def _replace_by(noted: Gradients) -> Callable[[Gradients], Any]:
+    return lambda _: noted
+
+
 def _forks(output: Node, input: Node) -> dict[Node, set[Node]]:
-    """The forks of the trunk from `output` to `input`, each with the weights that it leads to
-    without following the trunk."""
-    trunk, weights = {input}, {}
-    for node, children in _children_first(output):
-        own = {node} if hasattr(node, "variable") and node is not input else set()
+    """Return the forks of the trunk from `output` to `input`, each with the nodes of the weights
+    that its branches lead to."""
+    trunk: set[Node] = {input}
+    weights: dict[Node, set[Node]] = {}
+    for node, children in children_first(output):
+        own = {node} if leaf_of(node) is not None and node is not input else set()
         for child in children:
             if child in trunk:
                 trunk.add(node)
@@ -90,9 +112,10 @@ def _forks(output: Node, input: Node) -> dict[Node, set[Node]]:
     return {node: own for node, own in weights.items() if own and node in trunk}
 
 
-def _children_first(output: Node) -> Iterator[tuple[Node, list[Node]]]:
-    """All nodes of a graph with those that they lead to, each after all of these."""
-    seen, stack = set(), [(output, None)]
+def children_first(output: Node) -> Iterator[tuple[Node, list[Node]]]:
+    """Yield all nodes of a graph with those that they lead to, each after all of these."""
+    seen: set[Node] = set()
+    stack: list[tuple[Node, list[Node] | None]] = [(output, None)]
     while stack:
         node, children = stack.pop()
         if children is not None:
@@ -105,7 +128,7 @@ def _children_first(output: Node) -> Iterator[tuple[Node, list[Node]]]:
 
 
 def _groups(forks: dict[Node, set[Node]]) -> list[tuple[list[Node], set[Node]]]:
-    """(forks, their weights), such that no two groups share a weight."""
+    """Return groups of forks with their weights, such that no two groups share a weight."""
     groups: list[tuple[list[Node], set[Node]]] = []
     for fork, weights in forks.items():
         apart = [group for group in groups if not group[1] & weights]

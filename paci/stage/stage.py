@@ -8,38 +8,54 @@
 Nothing here knows of clocks, ranks or messages; every executor drives the same `Stage`.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
+from typing import NamedTuple
 
 import torch
 from torch import nn
-from torch.autograd.graph import GradientEdge, _engine_run_backward, get_gradient_edge
+from torch.autograd.graph import GradientEdge, get_gradient_edge
 
-from paci.stage import weights as weight_policies
+from paci.stage.full_backward import backward, backward_to
+from paci.stage.learning_rate import LearningRate, LearningRateSchedule
 from paci.stage.memory import SavedTensors
-from paci.stage.rng import rng_of
+from paci.stage.probe import probe
+from paci.stage.rng import check_seed, rng_of
 from paci.stage.split_backward import SplitBackward
 from paci.stage.version_tracker import VersionTracker
+from paci.stage.weights import MakePolicy, Position, make_policy
 
 SendGradient = Callable[[torch.Tensor], None]
 MakeOptimizer = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
 Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
-LearningRate = Callable[[int], float]
+
+
+class _Graph(NamedTuple):
+    """What the forward of a micro-batch leaves for its backward."""
+
+    input: torch.Tensor
+    output: GradientEdge  # not the tensor: an activation that was sent on need not be kept here
+    gradient_of_loss: torch.Tensor | None  # the last stage's only
 
 
 class Stage:
     """Stage `index` of a pipeline of `stages`.
 
     module         maps the previous stage's output (at stage 0: the data) to this stage's output
-    accumulation   a, the micro-batches of one update; each loss is scaled by 1/a
+    accumulation   a, the micro-batches of one window; each loss is scaled by 1/a
     optimizer      makes an optimizer from the module's parameters
     lr_lambda      factor on the optimizer's learning rate as a function of this stage's version;
                    or one such function for each stage of the pipeline
     loss_fn        (output, target) -> scalar mean over the micro-batch; the last stage's only
-    weights        which weights an action sees: a name in `paci.stage.weights.WEIGHTS`,
-                   or a function that makes a policy from a stage
-    seed           of the draws (dropout), together with stage and micro-batch
+    weights        which weights an action sees: a name in `paci.stage.weights.WEIGHTS`, or a
+                   function that makes a policy from the module, the optimizer and the position
+    seed           of the random numbers (dropout), together with stage and micro-batch
     measure_every  updates between two samples of how far the weights move (0: never)
+
+    Raises ValueError for a module without parameters to train, an optimizer that needs a closure,
+    unknown weights and impossible numbers.
     """
 
     def __init__(
@@ -51,57 +67,60 @@ class Stage:
         optimizer: MakeOptimizer,
         lr_lambda: LearningRate | Sequence[LearningRate] | None = None,
         loss_fn: Loss | None = None,
-        weights: str | Callable[["Stage"], weight_policies.Policy] = "live",
+        weights: str | MakePolicy = "live",
         seed: int = 0,
         measure_every: int = 0,
     ):
         parameters = list(module.parameters())
-        if not parameters or (index == 0 and not any(p.requires_grad for p in parameters)):
-            raise ValueError(
-                f"stage {index} has no parameters to train"
-                + (": the first stage's must not all be frozen" if parameters else "")
-            )
+        _check_parameters(index, parameters)
         self.index = index
         self.stages = stages
         self.is_first = index == 0
         self.is_last = index == stages - 1
         self.module = module
         self.accumulation = accumulation
-        self.optimizer = optimizer(parameters)
-        self.lr_lambda = self._own(lr_lambda) or (lambda version: 1.0)
-        self._full_rates = [group["lr"] for group in self.optimizer.param_groups]
+        self.optimizer = _checked_optimizer(index, optimizer(parameters))
         self.loss_fn = loss_fn
-        self.weights = weight_policies.build(weights, self)
-        self.seed = seed
+        self._position = Position(index, stages, accumulation)
+        self.weights = make_policy(weights)(module, self.optimizer, self._position)
+        self.seed = check_seed(seed)
         self.device = parameters[0].device
-        self._gradient_of_loss = torch.tensor(1 / accumulation, device=self.device)
         self.versions = VersionTracker(accumulation, measure_every)
         self.saved = SavedTensors(parameters)
-        self._graphs: dict[int, tuple] = {}  # micro-batch -> input, where its backward starts
+        self._rates = LearningRateSchedule(self.optimizer, lr_lambda, self._position)
+        self._graphs: dict[int, _Graph] = {}  # by micro-batch
         self._second_halves: dict[int, Callable[[], None]] = {}  # of split backwards
+        self._modes: list[tuple[nn.Module, bool]] = []  # at the beginning of the segment
         self.at_version(0)
 
     def forward(
         self, microbatch: int, input: torch.Tensor, target: torch.Tensor | None = None
     ) -> torch.Tensor:
-        """The output of `microbatch`, detached; at the last stage its loss, not scaled. What leaves
-        a stage is contiguous, for so it arrives at another rank, and other strides may mean other
-        roundings there."""
-        input = input.to(self.device)
+        """Return the output of `microbatch`, detached; at the last stage its loss, not scaled.
+
+        input    (sequences, ...): data at stage 0, else the previous stage's output
+        target   (sequences, ...): read by the last stage only
+        returns  (sequences, ...): the module's output; at the last stage a scalar
+
+        The output is contiguous, as it arrives at another rank: other strides may mean other
+        roundings there.
+        """
+        input = self._received(input)
         if not self.is_first:
             input = input.detach().requires_grad_()
-        with self.weights.forward(microbatch, self.versions.version) as seen:
-            self.versions.forward(microbatch, seen)
+        gradient_of_loss = None
+        with self.weights.forward(microbatch, self.versions.version) as view:
+            self.versions.forward(microbatch, view)
             self.saved.note_versions(self.weights.extra_bytes)
             with (
                 rng_of(self.seed, self.index, microbatch, self.device),
-                self.saved.saving(microbatch, input, seen.tensors),
+                self.saved.saving(microbatch, input, view.tensors),
             ):
                 output = self.module(input)
                 if self.is_last:
-                    output = self.loss_fn(output, target.to(self.device))
-        # The edge, not the output: an activation that was sent on need not be kept here.
-        self._graphs[microbatch] = input, get_gradient_edge(output)
+                    output = self._loss(output, target)
+                    gradient_of_loss = torch.full_like(output, 1 / self.accumulation)
+        self._graphs[microbatch] = _Graph(input, get_gradient_edge(output), gradient_of_loss)
         return output.detach().contiguous()
 
     def backward(
@@ -110,20 +129,24 @@ class Stage:
         gradient: torch.Tensor | None = None,
         send: SendGradient | None = None,
     ) -> None:
-        """From the gradient of the output of `microbatch` (at the last stage None: its loss is
-        where gradients begin) that of its input, which `send` gets (not at stage 0: nobody waits
-        for it). Then closes the window, and so updates the weights, if this was its last
-        backward."""
-        input, edge = self._graphs.pop(microbatch)
-        with self.weights.backward(microbatch, self.versions.version) as seen:
-            self.versions.backward(microbatch, seen)
+        """Backpropagate `microbatch` and pass the gradient of its input to `send`.
+
+        gradient   like the output of `forward`; None at the last stage, where gradients begin
+        send       gets a tensor like the input of `forward`; not called at stage 0
+
+        The last backward of a window ends in the update of the weights.
+        """
+        graph = self._graphs.pop(microbatch)
+        with self.weights.backward(microbatch, self.versions.version) as view:
+            self.versions.backward(microbatch, view)
             self.saved.note_versions(self.weights.extra_bytes)
-            gradient = self._gradient_of_output(gradient)
+            gradient = self._gradient_of_output(graph, gradient)
             if self.is_first:
-                _backward(edge, gradient)
+                backward(graph.output, gradient)
             else:
-                send(_backward_to(input, edge, gradient))
-        del edge
+                assert send is not None
+                send(backward_to(graph.input, graph.output, gradient))
+        del graph
         self._finish(microbatch)
 
     def backward_input(
@@ -132,123 +155,149 @@ class Stage:
         gradient: torch.Tensor | None = None,
         send: SendGradient | None = None,
     ) -> None:
-        """The first half of a split backward: the gradient that `send` gets, and none of the
-        weights. It sees the weights of now. At stage 0 nothing is done yet."""
-        input, edge = self._graphs.pop(microbatch)
-        gradient = self._gradient_of_output(gradient)
+        """Do the first half of a split backward: pass the gradient of the input to `send`, and
+        leave those of the weights to `backward_weight`.
+
+        Arguments are those of `backward`. At stage 0, which sends no gradient, nothing is computed.
+        """
+        graph = self._graphs.pop(microbatch)
+        gradient = self._gradient_of_output(graph, gradient)
         if self.is_first:
-            self._second_halves[microbatch] = partial(_backward, edge, gradient)
+            self._second_halves[microbatch] = partial(backward, graph.output, gradient)
             return
-        with self.weights.backward(microbatch, self.versions.version) as seen:
-            self.versions.backward_input(microbatch, seen)
+        assert send is not None
+        with self.weights.backward(microbatch, self.versions.version) as view:
+            self.versions.backward_input(microbatch, view)
             self.saved.note_versions(self.weights.extra_bytes)
-            split = SplitBackward(edge, input)
+            split = SplitBackward(graph.output, graph.input)
             gradient = split.input_gradient(gradient)
         self.saved.add_activations(microbatch, split.nbytes)
         self._second_halves[microbatch] = split.weight_gradients
         send(gradient.contiguous())
 
     def backward_weight(self, microbatch: int) -> None:
-        """The second half, any time later: adds to the gradients of the weights, and closes the
-        window if this was its last. Between the halves there may have been updates (of earlier
-        windows): what the first half computed stays as it is, and what is left of the graph sees
-        the weights of now. Few operations still look at them, a linear layer does not; at stage 0
-        the whole backward does."""
-        with self.weights.backward(microbatch, self.versions.version) as seen:
+        """Do the second half of a split backward, any time later: add to the gradients of the
+        weights. The last one of a window ends in the update of the weights.
+
+        There may have been updates of earlier windows between the halves. What the first half
+        computed stays as it is, and what is left of the graph sees the weights that the policy
+        shows a backward now. Few operations still look at them, a linear layer does not; at stage
+        0 the whole backward does.
+        """
+        with self.weights.backward(microbatch, self.versions.version) as view:
             if self.is_first:
-                self.versions.backward(microbatch, seen)
+                self.versions.backward(microbatch, view)
             else:
                 self.versions.backward_weight(microbatch)
             self.saved.note_versions(self.weights.extra_bytes)
             self._second_halves.pop(microbatch)()
         self._finish(microbatch)
 
-    def _gradient_of_output(self, gradient: torch.Tensor | None) -> torch.Tensor:
-        if self.is_last:
-            return self._gradient_of_loss
-        return gradient.to(self.device)
-
-    def _finish(self, microbatch: int) -> None:
-        """The backward of `microbatch` is done; so may be its window."""
-        self.saved.release(microbatch)
-        self.weights.release(microbatch)
-        if (microbatch + 1) % self.accumulation == 0:
-            self.update()
-
     def update(self) -> None:
-        """One optimizer step from the gradients of this window, by this stage alone."""
+        """Make one optimizer step from the gradients of this window, at this stage alone."""
         self.weights.update(self._step)
         self.saved.after_update(self.optimizer)
         self.saved.note_versions(self.weights.extra_bytes)
         self.optimizer.zero_grad()
         self.at_version(self.versions.version + 1)
 
-    def _step(self) -> None:
-        self.saved.before_update()
-        self.optimizer.step()
+    def begin_segment(self) -> None:
+        """Start new statistics, and drop gradients that are not of this segment's windows.
 
-    def clear_statistics(self) -> None:
-        """Start new books, of versions and of memory; the version goes on."""
+        Raises ValueError, before anything is changed, if the stage cannot train now: with
+        autograd switched off, or with a learning rate that somebody else sets.
+        """
+        if not torch.is_grad_enabled():
+            raise ValueError(
+                "training needs autograd: call train outside of torch.no_grad() and "
+                "torch.inference_mode()"
+            )
+        self._rates.check_untouched()
+        self.device = next(self.module.parameters()).device
+        self.module.zero_grad()
+        self.weights.begin_segment()
         self.versions.clear()
         self.saved.clear()
+        self._modes = self._training_modes()
+
+    def abort_segment(self) -> None:
+        """Drop what a segment that ended early leaves in the module beside its weights: gradients,
+        graphs, and modes that were switched."""
+        self._graphs.clear()
+        self._second_halves.clear()
+        self.module.zero_grad()
+        _restore_modes(self._modes)
 
     def evaluate(self, input: torch.Tensor, target: torch.Tensor | None = None) -> torch.Tensor:
-        """The output (at the last stage the loss) in evaluation mode, leaving no trace."""
-        return self._evaluate(input.to(self.device, copy=self.is_first), target).contiguous()
+        """Return the output (at the last stage the loss) in evaluation mode, and leave no trace.
 
-    @torch.no_grad()
-    def _evaluate(self, input: torch.Tensor, target: torch.Tensor | None) -> torch.Tensor:
-        modes = [(module, module.training) for module in self.module.modules()]
-        self.module.eval()
-        try:
-            output = self.module(input)
-            return self.loss_fn(output, target.to(self.device)) if self.is_last else output
-        finally:
-            for module, training in modes:
-                module.training = training
+        Tensors have the shapes that they have in `forward`.
+        """
+        input = input.to(self.device, copy=self.is_first)
+        with torch.no_grad(), self._evaluation_mode():
+            output: torch.Tensor = self.module(input)
+            return (self._loss(output, target) if self.is_last else output).contiguous()
 
     def probe(self, input: torch.Tensor, target: torch.Tensor | None = None) -> torch.Tensor:
-        """As `evaluate`; ValueError, saying what was given, if a micro-batch does not fit, or if
-        the stage would change what it is given."""
-        given = input.to(self.device, copy=True)
-        try:
-            output = self._evaluate(given, target)
-        except torch.OutOfMemoryError:
-            raise  # not the micro-batch's fault
-        except (RuntimeError, IndexError) as error:
-            raise ValueError(
-                f"stage {self.index} cannot take its input of shape {tuple(input.shape)} "
-                f"(target: {tuple(target.shape)}): {error}"
-            ) from error
-        if given._version:  # autograd's count of changes in place, which has no public name
-            raise ValueError(
-                f"stage {self.index} changes its input in place: let its first operation make a "
-                "new tensor (a ReLU without inplace=True)"
-            )
-        if self.is_last and output.dim() != 0:
-            raise ValueError(f"loss_fn must give one number, not a shape of {tuple(output.shape)}")
-        return output
+        """Return what `evaluate` would, after `paci.stage.probe` has found that a micro-batch like
+        this can be trained on; else it raises ValueError."""
 
-    def _own(self, lr_lambda: LearningRate | Sequence[LearningRate] | None) -> LearningRate | None:
-        if not isinstance(lr_lambda, Sequence):
-            return lr_lambda
-        if len(lr_lambda) != self.stages:
-            raise ValueError(
-                f"lr_lambda must be one function or one for each of the {self.stages} stages, "
-                f"not {len(lr_lambda)} functions"
-            )
-        return lr_lambda[self.index]
+        def run(input: torch.Tensor) -> torch.Tensor:
+            output: torch.Tensor = self.module(input)
+            return self._loss(output, target) if self.is_last else output
+
+        parameters = list(self.module.parameters())
+        with torch.inference_mode(False), torch.enable_grad(), self._evaluation_mode():
+            return probe(self._position, run, parameters, self._received(input), target)
 
     @property
     def learning_rate(self) -> float:
-        """Of the next update (of the optimizer's first parameter group)."""
-        return self.optimizer.param_groups[0]["lr"]
+        """The learning rate of the next update (of the optimizer's first parameter group)."""
+        return self._rates.rate
 
     def at_version(self, version: int) -> None:
         """Count on from `version`; the learning rate follows it."""
         self.versions.version = version
-        for group, full_rate in zip(self.optimizer.param_groups, self._full_rates, strict=True):
-            group["lr"] = full_rate * self.lr_lambda(version)
+        self._rates.follow(version)
+
+    def _received(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Return `tensor` on this stage's device and fit for autograd."""
+        tensor = tensor.to(self.device)
+        return tensor.clone() if tensor.is_inference() else tensor
+
+    def _loss(self, output: torch.Tensor, target: torch.Tensor | None) -> torch.Tensor:
+        assert self.loss_fn is not None
+        assert target is not None
+        return self.loss_fn(output, self._received(target))
+
+    def _gradient_of_output(self, graph: _Graph, gradient: torch.Tensor | None) -> torch.Tensor:
+        if graph.gradient_of_loss is not None:
+            return graph.gradient_of_loss
+        assert gradient is not None
+        return gradient.to(self.device)
+
+    def _finish(self, microbatch: int) -> None:
+        """Release what `microbatch` held, and update if its window is complete."""
+        self.saved.release(microbatch)
+        self.weights.release(microbatch)
+        if (microbatch + 1) % self.accumulation == 0:
+            self.update()
+
+    def _step(self) -> None:
+        self.saved.before_update()
+        self.optimizer.step()
+
+    @contextmanager
+    def _evaluation_mode(self) -> Iterator[None]:
+        modes = self._training_modes()
+        try:
+            self.module.eval()
+            yield
+        finally:
+            _restore_modes(modes)
+
+    def _training_modes(self) -> list[tuple[nn.Module, bool]]:
+        return [(module, module.training) for module in self.module.modules()]
 
 
 def check_no_shared_parameters(stages: Mapping[int, nn.Module]) -> None:
@@ -263,25 +312,35 @@ def check_no_shared_parameters(stages: Mapping[int, nn.Module]) -> None:
                 )
 
 
-def _backward(edge: GradientEdge, gradient: torch.Tensor) -> None:
-    """What `torch.autograd.backward` calls in the end. Before that it compares shapes in Python,
-    for a third of its time, and the engine compares them again."""
-    _engine_run_backward(
-        (edge,), (gradient,), False, False, (), allow_unreachable=True, accumulate_grad=True
-    )
+def _check_parameters(index: int, parameters: Sequence[nn.Parameter]) -> None:
+    if not parameters:
+        raise ValueError(f"stage {index} has no parameters to train")
+    if index == 0 and not any(parameter.requires_grad for parameter in parameters):
+        raise ValueError(
+            "stage 0 has no parameters to train: the first stage's must not all be frozen"
+        )
+    if any(parameter.is_inference() for parameter in parameters):
+        raise ValueError(
+            f"stage {index} was made in torch.inference_mode(), where nothing can be trained: "
+            "make its module outside"
+        )
 
 
-def _backward_to(input: torch.Tensor, edge: GradientEdge, gradient: torch.Tensor) -> torch.Tensor:
-    """As `_backward`; returns the gradient of `input`. It is caught on its way into `input.grad`,
-    where autograd would copy one that has only passed through."""
-    caught = []
+def _checked_optimizer(index: int, optimizer: torch.optim.Optimizer) -> torch.optim.Optimizer:
+    if not isinstance(optimizer, torch.optim.Optimizer):
+        raise ValueError(
+            f"optimizer must make a torch.optim.Optimizer from a stage's parameters, "
+            f"not a {type(optimizer).__name__}"
+        )
+    closure = inspect.signature(optimizer.step).parameters.get("closure")
+    if closure is not None and closure.default is inspect.Parameter.empty:
+        raise ValueError(
+            f"{type(optimizer).__name__} computes the loss again in every step, which one stage "
+            "cannot: choose an optimizer whose step needs no closure"
+        )
+    return optimizer
 
-    def catch(gradients: tuple[torch.Tensor]) -> tuple[None]:
-        caught.extend(gradients)
-        return (None,)
 
-    get_gradient_edge(input).node.register_prehook(catch)
-    _backward(edge, gradient)
-    if not caught:
-        raise ValueError("the output of a stage must depend on its input")
-    return caught.pop().contiguous()
+def _restore_modes(modes: Iterable[tuple[nn.Module, bool]]) -> None:
+    for module, training in modes:
+        module.training = training

@@ -335,7 +335,9 @@ def test_stages_that_do_not_fit_together():
 
 def test_a_loss_is_one_number():
     local = toys.pipeline(toys.stages(2), loss_fn=lambda output, target: output - target)
-    with pytest.raises(ValueError, match=r"loss_fn must give one number, not a shape of \(3, 4\)"):
+    with pytest.raises(
+        ValueError, match=r"loss_fn must give one number, as a tensor, not a shape of \(3, 4\)"
+    ):
         local.train(toys.batches(4))
 
 
@@ -364,15 +366,56 @@ def test_a_refused_micro_batch_leaves_training_on():
     assert all(module.training for module in modules)
 
 
-def test_a_segment_that_was_cut_short_is_not_gone_on_from():
+@pytest.mark.parametrize("weights", ["live", "stashed", "double-buffered", "predicted"])
+def test_a_segment_that_was_cut_short_leaves_nothing_but_weights(tmp_path, weights):
+    """A new pipeline on the same modules goes on from the checkpoint as the undisturbed run."""
+
     def give_up(update):
+        modules[1].eval()  # a callback that evaluates on its own, and is interrupted
         raise KeyboardInterrupt
 
-    local = toys.pipeline(toys.stages(2))
+    def make(modules):
+        return toys.pipeline(modules, weights=weights, optimizer=toys.sgd)
+
+    batches = toys.batches(24)
+    modules, undisturbed = (toys.cut(toys.stages(3, 0.3), 3) for _ in range(2))
+    local = make(modules)
+    local.train(batches[:8])
+    local.save(tmp_path)
     with pytest.raises(KeyboardInterrupt):
-        local.train(toys.batches(8), on_update=give_up)
-    with pytest.raises(RuntimeError, match="cut short"):
-        local.train(toys.batches(8))
+        local.train(batches[8:], on_update=give_up)
+    for action in (
+        lambda: local.train(batches[:4]),
+        lambda: local.evaluate(batches[:4]),
+        lambda: local.save(tmp_path),
+        lambda: local.load(tmp_path),
+    ):
+        with pytest.raises(RuntimeError, match="an earlier segment was cut short"):
+            action()
+    assert [path.name for path in tmp_path.iterdir()] == ["000000008"]
+
+    other = make(undisturbed)
+    other.train(batches[:8])
+    losses = other.train(batches[8:]).losses
+    resumed = make(modules)
+    assert resumed.load(tmp_path)
+    assert resumed.train(batches[8:]).losses == losses
+    assert toys.same(toys.weights(modules), toys.weights(undisturbed))
+
+
+def test_no_checkpoint_is_taken_inside_a_segment(tmp_path):
+    local = toys.pipeline(toys.stages(2))
+    with pytest.raises(RuntimeError, match="cannot save inside a segment"):
+        local.train(toys.batches(8), on_update=lambda update: local.save(tmp_path))
+    assert not any(tmp_path.iterdir())
+
+
+def test_gradients_from_outside_do_not_enter():
+    modules, others = toys.stages(2), toys.stages(2)
+    for p in modules[0].parameters():
+        p.grad = torch.ones_like(p)
+    losses = toys.pipeline(modules).train(toys.batches(8)).losses
+    assert losses == toys.pipeline(others).train(toys.batches(8)).losses
 
 
 def test_a_segment_prints_as_a_line():

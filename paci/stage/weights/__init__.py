@@ -2,28 +2,32 @@
 
 from collections.abc import Callable
 
+import torch
+from torch import nn
+
 from paci.stage.weights.corrected import Corrected
 from paci.stage.weights.double_buffered import DoubleBuffered
 from paci.stage.weights.live import Live
-from paci.stage.weights.policy import Policy
+from paci.stage.weights.policy import Policy, Position
 from paci.stage.weights.predicted import Predicted
 from paci.stage.weights.stashed import Stashed
 
+MakePolicy = Callable[[nn.Module, torch.optim.Optimizer, Position], Policy]
 WEIGHTS: dict[str, type[Policy]] = {
     policy.name: policy for policy in (Live, Stashed, DoubleBuffered, Predicted, Corrected)
 }
 
 
-def build(weights: str | Callable[..., Policy], stage) -> Policy:
-    """The policy called `weights` for one `Stage`; what makes one from a stage does so.
+def make_policy(weights: str | MakePolicy) -> MakePolicy:
+    """Return what makes the policy called `weights`; a function that makes one is returned as is.
 
-    Raises ValueError for an unknown name and for a stage that the policy cannot serve.
+    Raises ValueError for an unknown name.
     """
     if callable(weights):
-        return weights(stage)
+        return weights
     if weights not in WEIGHTS:
         raise ValueError(f"unknown weights {weights!r}: choose from {', '.join(WEIGHTS)}")
-    return WEIGHTS[weights](stage)
+    return WEIGHTS[weights]
 
 
-__all__ = ["WEIGHTS", "Policy", "build"]
+__all__ = ["WEIGHTS", "MakePolicy", "Policy", "Position", "make_policy"]

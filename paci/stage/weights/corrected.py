@@ -1,5 +1,5 @@
 """PipeMare's discrepancy correction, T2 (Yang et al., MLSys 2021): the backward sees what the
-forward saw, as far as the weights' mean change of late tells.
+forward saw, estimated from the mean of the weights' latest changes.
 
     version    0 ─────────── 1 ─────────── 2
     forward    sees 0
@@ -10,22 +10,34 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import torch
+from torch import nn
 
 from paci.schedules.delay import mean_delay
+from paci.stage.torch_private import add_each, differences, scale_each
 from paci.stage.version_tracker import WeightsView
 from paci.stage.weights.moved import Moved
+from paci.stage.weights.policy import Position
 
 
 class Corrected(Moved):
-    """The mean δ of the changes of the weights fades with every update by γ = decay^(1/delay), so
-    by `decay` over the delay of the stage: δ ← γ δ + (1 - γ) change. PipeMare's `decay` is e⁻².
+    """A backward sees the weights moved back by their mean change δ, once for each update since
+    its forward.
+
+    With every update δ ← γ δ + (1 - γ) change, where γ = decay^(1/delay): over the delay of the
+    stage a change fades to `decay`, e⁻² in the paper.
     """
 
     name = "corrected"
 
-    def __init__(self, stage, decay: float = 0.135):
-        super().__init__(stage)
-        delay = mean_delay(stage.stages, stage.index, stage.accumulation)
+    def __init__(
+        self,
+        module: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        position: Position,
+        decay: float = 0.135,
+    ):
+        super().__init__(module, optimizer, position)
+        delay = mean_delay(position.stages, position.index, position.accumulation)
         self.fading = decay ** (1 / delay) if delay else 0.0
         self._change: list[torch.Tensor] = []  # δ
         self._version_at_forward: dict[int, int] = {}
@@ -51,11 +63,10 @@ class Corrected(Moved):
     def update(self, step: Callable[[], None]) -> None:
         before = [parameter.clone() for parameter in self.parameters]
         super().update(step)
-        change = torch._foreach_sub(self.parameters, before)
         if not self._change:
             self._change = [torch.zeros_like(parameter) for parameter in self.parameters]
-        torch._foreach_mul_(self._change, self.fading)
-        torch._foreach_add_(self._change, change, alpha=1 - self.fading)
+        scale_each(self._change, self.fading)
+        add_each(self._change, differences(self.parameters, before), 1 - self.fading)
 
     @property
     def extra_bytes(self) -> int:
@@ -66,6 +77,6 @@ class Corrected(Moved):
 
     def load(self, state: Mapping[str, Sequence[torch.Tensor]]) -> None:
         self._change = [
-            tensor.to(parameter, copy=True)
+            tensor.to(parameter.data, copy=True)
             for tensor, parameter in zip(state.get("change", []), self.parameters, strict=False)
         ]

@@ -11,28 +11,33 @@ k + 1 from k. Only the first window, before which there is no other version, see
 from collections.abc import Callable, Mapping, Sequence
 
 import torch
+from torch import nn
 
+from paci.stage.weights.policy import Position
 from paci.stage.weights.versions import Version, Versioned
 
 
 class DoubleBuffered(Versioned):
-    """Raises ValueError if a window is shorter than the pipeline, for then micro-batches of three
-    windows are in flight at once, and two versions do not serve them."""
+    """Every micro-batch sees the version before that of its window.
+
+    Raises ValueError if a window is shorter than the pipeline: micro-batches of three windows are
+    then in flight at once, and two versions do not serve them.
+    """
 
     name = "double-buffered"
 
-    def __init__(self, stage):
-        super().__init__(stage)
-        self.accumulation = stage.accumulation
+    def __init__(self, module: nn.Module, optimizer: torch.optim.Optimizer, position: Position):
+        super().__init__(module, optimizer, position)
+        self._accumulation = position.accumulation
         self._previous: Version | None = None
-        if stage.accumulation < stage.stages:
+        if position.accumulation < position.stages:
             raise ValueError(
                 f"double-buffered weights need an accumulation of at least the number of stages, "
-                f"{stage.stages}, not {stage.accumulation}"
+                f"{position.stages}, not {position.accumulation}"
             )
 
     def choose(self, microbatch: int, version: int) -> tuple[int, Version]:
-        wanted = microbatch // self.accumulation - 1
+        wanted = microbatch // self._accumulation - 1
         if wanted > version:
             raise ValueError(
                 f"double-buffered weights: micro-batch {microbatch} begins at version {version} "
@@ -43,22 +48,23 @@ class DoubleBuffered(Versioned):
         return wanted, self._previous
 
     def update(self, step: Callable[[], None]) -> None:
-        self._keep(self.newest)
+        newest = self.newest
+        self.acquire(newest)
+        self._drop_previous()
+        self._previous = newest
         super().update(step)
 
     def state(self) -> dict[str, Sequence[torch.Tensor]]:
         return {"previous": self._previous.tensors} if self._previous else {}
 
     def load(self, state: Mapping[str, Sequence[torch.Tensor]]) -> None:
-        self._keep(None)
+        self._drop_previous()
         if "previous" in state:
             pairs = zip(state["previous"], self.parameters, strict=True)
-            self._keep(self.version_of([t.to(p, copy=True) for t, p in pairs]))
+            self._previous = Version(tuple(t.to(p.data, copy=True) for t, p in pairs))
+            self._users[self._previous] = 1
 
-    def _keep(self, version: Version | None) -> None:
-        """`version` is the previous one from now on."""
-        if version:
-            self.need(version)
+    def _drop_previous(self) -> None:
         if self._previous:
-            self.let_go(self._previous)
-        self._previous = version
+            self.release_version(self._previous)
+            self._previous = None

@@ -1,32 +1,34 @@
-"""One copy of the weights, moved for the length of one action."""
+"""One copy of the weights, moved while an action lasts."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import torch
 
+from paci.stage.torch_private import add_each, copy_each
 from paci.stage.weights.policy import Policy, in_place
 
 
 class Moved(Policy):
     """A policy that shows an action the weights a few steps ahead, or a few steps back.
 
-    They are written in place, so that what a forward saves *is* the parameter, and its backward
-    reads what the parameter holds by then; what it held is set aside meanwhile, to the last bit.
+    The parameters are written in place, so that a forward saves the parameter itself, views of it
+    included, and its backward reads what the parameter holds by then. What it held before is set
+    aside and comes back bitwise.
     """
 
     _aside_bytes = 0
 
     @contextmanager
     def moved(self, steps: Sequence[torch.Tensor], times: float) -> Iterator[None]:
-        """Inside, the parameters hold weights + `times` * `steps`."""
+        """Let the parameters hold weights + `times` * `steps` inside."""
         aside = [parameter.detach().clone() for parameter in self.parameters]
         self._aside_bytes = self.bytes_of_one_copy
         with in_place(self.parameters):
-            torch._foreach_add_(self.parameters, steps, alpha=times)
+            add_each(self.parameters, steps, times)
         try:
             yield
         finally:
             with in_place(self.parameters):
-                torch._foreach_copy_(self.parameters, aside)
+                copy_each(self.parameters, aside)
             self._aside_bytes = 0

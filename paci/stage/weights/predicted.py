@@ -4,36 +4,44 @@
     forward    sees 0 + 2 steps of the optimizer
     backward                                 of the same micro-batch sees 2
 
-How far ahead is no guess: backwards are in order, so those of window k see version k. What the
-steps will be is one: that the optimizer, which averages its gradients, goes on as it does.
+How many steps ahead is known exactly: backwards are in order, so those of window k see version k.
+What the steps will be is predicted from the optimizer, which averages its gradients: each is taken
+to be like the next.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import torch
+from torch import nn
 
 from paci.stage.version_tracker import WeightsView
 from paci.stage.weights.moved import Moved
+from paci.stage.weights.policy import Position
 from paci.stage.weights.steps import step_predictor
 
 
 class Predicted(Moved):
-    """Raises ValueError for an optimizer whose steps nobody here can predict_step."""
+    """A forward sees the weights moved ahead by the optimizer's predicted step, once for each
+    update until its backward.
+
+    Raises ValueError for an optimizer whose steps nobody here can predict. Parameters that it does
+    not hold never move.
+    """
 
     name = "predicted"
 
-    def __init__(self, stage):
-        super().__init__(stage)
-        self.accumulation = stage.accumulation
-        self.optimizer = stage.optimizer
-        self._predict_step = step_predictor(stage.optimizer)
+    def __init__(self, module: nn.Module, optimizer: torch.optim.Optimizer, position: Position):
+        super().__init__(module, optimizer, position)
+        self._accumulation = position.accumulation
+        self._optimizer = optimizer
+        self._predict_step = step_predictor(optimizer)
         self._gradients: dict[torch.Tensor, torch.Tensor] = {}  # the last, where nothing averages
         self._steps: list[torch.Tensor] = []  # of this version, once a forward has asked
 
     @contextmanager
     def forward(self, microbatch: int, version: int) -> Iterator[WeightsView]:
-        ahead = microbatch // self.accumulation - version
+        ahead = microbatch // self._accumulation - version
         if ahead > 0:
             with self.moved(self.steps(), -ahead):
                 yield WeightsView(version, self.parameters)
@@ -45,20 +53,25 @@ class Predicted(Moved):
         yield WeightsView(version, self.parameters)
 
     def update(self, step: Callable[[], None]) -> None:
-        for group in self.optimizer.param_groups:
+        for group in self._optimizer.param_groups:
             if group.get("momentum") == 0:
-                self._gradients |= {p: p.grad for p in group["params"] if p.grad is not None}
+                self._gradients |= {
+                    p: _dense(p.grad) for p in group["params"] if p.grad is not None
+                }
         super().update(step)
         self._steps = []
 
     @torch.no_grad()
     def steps(self) -> list[torch.Tensor]:
-        """What the next update is foretold to subtract from each parameter."""
+        """Return what the next update is predicted to subtract from each parameter."""
         if not self._steps:
-            group_of = {p: group for group in self.optimizer.param_groups for p in group["params"]}
-            state = self.optimizer.state
+            groups = self._optimizer.param_groups
+            group_of = {p: group for group in groups for p in group["params"]}
+            state = self._optimizer.state
             self._steps = [
                 self._predict_step(p, group_of[p], state.get(p, {}), self._gradients.get(p))
+                if p in group_of
+                else torch.zeros_like(p)
                 for p in self.parameters
             ]
         return self._steps
@@ -76,6 +89,11 @@ class Predicted(Moved):
     def load(self, state: Mapping[str, Sequence[torch.Tensor]]) -> None:
         self._steps = []
         self._gradients = {
-            parameter: tensor.to(parameter, copy=True)
+            parameter: tensor.to(parameter.data, copy=True)
             for parameter, tensor in zip(self.parameters, state.get("gradient", ()), strict=False)
+            if parameter.requires_grad
         }
+
+
+def _dense(gradient: torch.Tensor) -> torch.Tensor:
+    return gradient.to_dense() if gradient.is_sparse else gradient

@@ -11,6 +11,8 @@ from paci.stage.weights.versions import Version, Versioned
 
 
 class Stashed(Versioned):
+    """Every micro-batch sees the newest version of the time of its forward."""
+
     name = "stashed"
 
     def choose(self, microbatch: int, version: int) -> tuple[int, Version]:

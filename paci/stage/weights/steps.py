@@ -1,30 +1,39 @@
-"""What an optimizer will subtract in its next step, if all goes on as it does."""
+"""Predictions of what an optimizer will subtract from a parameter in its next step."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import torch
 from torch.optim import SGD, Adam, AdamW, Optimizer
 
-PredictStep = Callable[[torch.Tensor, dict, dict, torch.Tensor | None], torch.Tensor]
+PredictStep = Callable[
+    [torch.Tensor, Mapping[str, Any], Mapping[str, Any], torch.Tensor | None], torch.Tensor
+]
 
 
 def step_predictor(optimizer: Optimizer) -> PredictStep:
-    """(parameter, its group, its state, its last gradient) -> the step of the group's learning
-    rate along the average that the optimizer keeps; zero before its first step.
+    """Return (parameter, its group, its state, its last gradient) -> the predicted step: the
+    group's learning rate times the average that the optimizer keeps, zero before its first step.
 
     Raises ValueError for an optimizer of another kind.
     """
-    for kinds, predict_step in (((Adam, AdamW), _adam), ((SGD,), _sgd)):
-        if isinstance(optimizer, kinds):
-            return predict_step
+    if isinstance(optimizer, Adam | AdamW):
+        return _adam
+    if isinstance(optimizer, SGD):
+        return _sgd
     raise ValueError(
-        f"predicted weights predict_step the steps of Adam, AdamW and SGD, "
+        f"predicted weights predict the steps of Adam, AdamW and SGD, "
         f"not of {type(optimizer).__name__}"
     )
 
 
-def _sgd(parameter, group, state, gradient):
-    """Along the momentum; without any, along the last gradient."""
+def _sgd(
+    parameter: torch.Tensor,
+    group: Mapping[str, Any],
+    state: Mapping[str, Any],
+    gradient: torch.Tensor | None,
+) -> torch.Tensor:
+    """Step along the momentum; without momentum, along the last gradient."""
     average = state.get("momentum_buffer")
     if average is None:
         if gradient is None:
@@ -33,8 +42,13 @@ def _sgd(parameter, group, state, gradient):
     return group["lr"] * average
 
 
-def _adam(parameter, group, state, gradient):
-    """Along the corrected first moment over the root of the second, and the weight decay's way."""
+def _adam(
+    parameter: torch.Tensor,
+    group: Mapping[str, Any],
+    state: Mapping[str, Any],
+    gradient: torch.Tensor | None,
+) -> torch.Tensor:
+    """Step along the corrected first moment over the root of the second, with weight decay."""
     if "exp_avg" not in state:
         return torch.zeros_like(parameter)
     (beta1, beta2), step = group["betas"], state["step"]  # a tensor: no wait for the device

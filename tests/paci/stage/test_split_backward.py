@@ -6,6 +6,7 @@ from torch.distributed.pipelining._backward import stage_backward_input, stage_b
 from torch.nn import functional as F
 
 from paci.stage.split_backward import SplitBackward
+from paci.stage.torch_private import keep_version_counters
 from tests.paci import toys
 
 WIDTH = 8
@@ -132,7 +133,7 @@ def test_an_update_between_the_halves_changes_nothing_that_the_first_has_compute
     backward.input_gradient(gradient)
     with (
         torch.no_grad(),
-        torch.autograd._unsafe_preserve_version_counter(tuple(module.parameters())),
+        keep_version_counters(tuple(module.parameters())),
     ):
         for parameter in module.parameters():
             parameter.add_(1)

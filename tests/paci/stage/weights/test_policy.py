@@ -3,7 +3,7 @@ import torch
 from torch import nn
 
 from paci.stage.stage import Stage
-from paci.stage.weights import WEIGHTS, build
+from paci.stage.weights import WEIGHTS, make_policy
 from paci.stage.weights.policy import in_place
 from tests.paci import toys
 
@@ -38,7 +38,7 @@ def test_unknown_weights():
         ValueError,
         match="unknown weights 'old': choose from live, stashed, double-buffered, predicted, cor",
     ):
-        build("old", stage())
+        make_policy("old")
 
 
 @pytest.mark.parametrize("weights", WEIGHTS)

@@ -88,8 +88,6 @@ def test_memory():
     assert [1 + extra for extra in copies(run, modules)] == units == [3, 3, 3, 1]
 
 
-def test_an_optimizer_that_nobody_can_foretell():
-    with pytest.raises(
-        ValueError, match="predict_step the steps of Adam, AdamW and SGD, not of Rprop"
-    ):
+def test_an_optimizer_that_nobody_can_predict():
+    with pytest.raises(ValueError, match="predict the steps of Adam, AdamW and SGD, not of Rprop"):
         Stage(0, 2, nn.Linear(2, 2), 1, torch.optim.Rprop, weights="predicted")
