@@ -64,6 +64,7 @@ _CHOICES = {
     "model.partition": ("flops", "measured"),
     "method.weights": ("live", "stashed", "double-buffered", "predicted", "corrected"),
     "optimizer.name": ("adamw", "nadamw"),
+    "optimizer.decay": ("matrices", "matrices-but-embeddings"),
 }
 
 

@@ -1,4 +1,4 @@
-"""Models as chains of stages: each stage is a module, a rank builds only its own."""
+"""Models as chains of stages: each stage is a module, and a rank builds only its own."""
 
 from experiments.models.flops import count_flops
 from experiments.models.gpt2 import (

@@ -1,4 +1,4 @@
-"""What each unit of a GPT-2 computes, counted instead of measured: the same on every machine."""
+"""The FLOPs of each unit of a GPT-2, counted instead of measured: the same on every machine."""
 
 from transformers import GPT2Config
 
@@ -6,10 +6,10 @@ from paci.partition import UnitCost
 
 
 def count_flops(config: GPT2Config) -> list[UnitCost]:
-    """Forward FLOPs per token of each unit, in the order of `unit_names`, as its time.
+    """Return the forward FLOPs per token of each unit, in the order of `unit_names`, as its time.
 
-    A backward costs twice its forward in every unit alike, so the balance is the same. Bytes
-    are not counted.
+    A backward costs twice its forward in every unit, so it does not change the balance. Bytes are
+    not counted.
     """
     width, context = config.n_embd, config.n_positions
     embedding = width  # one addition per feature: small, but a unit takes some time

@@ -4,11 +4,11 @@ The model is a list of units, and a stage runs consecutive ones:
 
     embedding | h.0.attn | h.0.mlp | h.1.attn | h.1.mlp | ... | head
 
-The modules are those of transformers, called without the model around them. A stage's
-parameters carry the names of `GPT2LMHeadModel`, so weights written by any number of stages load
-into any other number, and into transformers.
+The modules are transformers' own, called without the model around them. A stage's parameters have
+the names of `GPT2LMHeadModel`, so weights written by any number of stages load into any other
+number of stages, and into transformers.
 
-`model` below is a node of the `model` configuration group: layers, width, heads, context,
+The argument `model` is a node of the `model` configuration group: layers, width, heads, context,
 dropout, initialisation (standard deviation) and residual_initialisation (null: initialisation
 over the square root of twice the layers).
 """
@@ -28,7 +28,7 @@ from paci.partition import partition
 
 
 def config(model: Any, vocabulary: int) -> GPT2Config:
-    """The model in transformers' terms: untied head without bias, GELU-tanh, fused attention.
+    """Return transformers' configuration of `model`: untied head without bias, fused attention.
 
     Raises ValueError if the width is not a multiple of the heads.
     """
@@ -47,7 +47,7 @@ def config(model: Any, vocabulary: int) -> GPT2Config:
         resid_pdrop=model.dropout,
         initializer_range=model.initialisation,
         tie_word_embeddings=False,
-        # Which token ends a text is the data's affair; the defaults fit one vocabulary only.
+        # The data decides which token ends a text; the defaults fit one vocabulary only.
         bos_token_id=None,
         eos_token_id=None,
         attn_implementation="sdpa",
@@ -56,15 +56,15 @@ def config(model: Any, vocabulary: int) -> GPT2Config:
 
 
 def unit_names(config: GPT2Config) -> list[str]:
-    """The places where the model can be cut: 2·layers + 2 units, in order."""
+    """Return the names of the model's 2·layers + 2 units in order; it is cut between units."""
     halves = [f"h.{layer}.{half}" for layer in range(config.n_layer) for half in ("attn", "mlp")]
     return ["embedding", *halves, "head"]
 
 
 class HalfBlocks(nn.Module):
-    """One transformer block, or the half of it that a stage owns.
+    """A transformer block, or the half of it that a stage owns.
 
-    Maps hidden states (batch, context, width) to hidden states.
+    It maps hidden states (batch, context, width) to hidden states of the same shape.
     """
 
     def __init__(self, config: GPT2Config, layer: int, attention: bool, mlp: bool):
@@ -80,7 +80,7 @@ class HalfBlocks(nn.Module):
 
     def forward(self, hidden: torch.Tensor) -> torch.Tensor:
         if self.attention_half:
-            # Without a mask transformers' attention is causal by itself, the fused way.
+            # Without a mask, transformers' attention is causal and uses the fused kernel.
             hidden = hidden + self.attn(self.ln_1(hidden))[0]
         if self.mlp_half:
             hidden = hidden + self.mlp(self.ln_2(hidden))
@@ -88,11 +88,11 @@ class HalfBlocks(nn.Module):
 
 
 class GPT2Stage(nn.Module):
-    """The consecutive `units` (indices into `unit_names`) of a GPT-2.
+    """A stage of a GPT-2: the consecutive `units` (indices into `unit_names`).
 
-    The first stage takes token ids, int64 (batch, context); every other hidden states (batch,
-    context, width). The last returns logits (batch, context, vocabulary); every other hidden
-    states. Raises ValueError for a sequence longer than the model's context.
+    The first stage takes token ids, int64 (batch, context), every other stage hidden states
+    (batch, context, width). The last stage returns logits (batch, context, vocabulary), every
+    other stage hidden states. Raises ValueError for a sequence longer than the model's context.
     """
 
     def __init__(self, config: GPT2Config, units: range):
@@ -141,12 +141,17 @@ def build_stage(
     seed: int,
     cut: Sequence[range] | None = None,
 ) -> GPT2Stage:
-    """Stage `index` of `stages`, on the CPU in float32; no other stage's weights are ever made.
+    """Build stage `index` of `stages` on the CPU in float32, and no other stage's weights.
 
-    `cut` is the units of each stage, as `partition` returns it; by default the cut that balances
-    counted FLOPs, the same on every machine. The weights depend on the seed alone, not on the
-    cut. Raises ValueError for more stages than units, for a cut that is not `stages` non-empty
-    runs covering all units in order, and for an index outside the stages.
+    The weights depend on the seed alone, not on the cut. Embeddings carry the attribute
+    `is_embedding`, which tells an optimizer that gets bare parameters.
+
+    Args:
+        cut: the units of each stage, as `partition` returns them; by default the cut that
+            balances counted FLOPs, the same on every machine.
+    Raises:
+        ValueError: there are more stages than units, no such `index`, or `cut` is not `stages`
+            non-empty ranges that cover all units in order.
     """
     gpt2 = config(model, vocabulary)
     if cut is None:
@@ -161,22 +166,26 @@ def build_stage(
     if residual is None:
         residual = model.initialisation / (2 * model.layers) ** 0.5
     initialise(stage, seed, model.initialisation, residual)
+    for module in stage.modules():
+        if isinstance(module, nn.Embedding):
+            module.weight.is_embedding = True  # what an optimizer needs to know, not its values
     return stage
 
 
 def build_stages(
     model: Any, vocabulary: int, stages: int, seed: int, cut: Sequence[range] | None = None
 ) -> list[GPT2Stage]:
-    """All the stages of one model, in order; see `build_stage`."""
+    """Build all stages of one model, in order; see `build_stage`."""
     return [build_stage(model, vocabulary, stages, index, seed, cut) for index in range(stages)]
 
 
 def loss(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    """Mean cross entropy in nats per token, over the targets that are not -100.
+    """Return the mean cross-entropy in nats per token, over the targets that are not -100.
 
-    logits (batch, context, vocabulary), of any precision: the loss is computed in float32;
-    targets int64 (batch, context), already shifted, -100 where there is nothing to predict (the
-    last position of a block).
+    Args:
+        logits: (batch, context, vocabulary), in any precision; the loss is computed in float32.
+        targets: int64 (batch, context), already shifted; -100 at the last position of a block,
+            whose next token is in another block.
     """
     return F.cross_entropy(logits.flatten(0, 1).float(), targets.flatten(), ignore_index=-100)
 

@@ -9,25 +9,26 @@ from torch import nn
 def initialise(stage: nn.Module, seed: int, std: float, residual_std: float) -> None:
     """Give a module built on the meta device its real weights, on the CPU in float32.
 
-    Names are the whole model's, so any cut into stages gives bitwise the same model, and the
-    global random state is not touched.
+    The draws depend on the names of the whole model's parameters, so any cut into stages gives
+    bitwise the same model. The global random state is not touched.
     """
     weights = {
         name: initial_weight(name, parameter.shape, seed, std, residual_std)
         for name, parameter in stage.named_parameters()
     }
-    # Strict, and assigning rather than copying: whatever is not a parameter given here (a
-    # buffer of a future transformers, say) raises or stays on the meta device, never garbage.
+    # Strict, and assigned rather than copied: a tensor without a value here, such as a buffer of a
+    # future transformers, raises or stays on the meta device, and never holds garbage.
     stage.load_state_dict(weights, assign=True)
 
 
 def initial_weight(
     name: str, shape: torch.Size, seed: int, std: float, residual_std: float
 ) -> torch.Tensor:
-    """GPT-2's initialisation: biases 0, layer norms 1, the rest normal.
+    """Return a parameter's initial value as in GPT-2: biases 0, layer norms 1, the rest normal.
 
-    `std` is for embeddings, projections and the head; `residual_std` for the two projections of
-    each block that write into the residual stream, c_proj (Radford et al. 2019, section 2.3).
+    `std` is the standard deviation of embeddings, projections and the head; `residual_std` that of
+    c_proj, the two projections of each block that write into the residual stream (Radford et al.
+    2019, section 2.3).
     """
     if name.endswith(".bias"):
         return torch.zeros(shape)

@@ -1,4 +1,4 @@
-"""What each unit of a GPT-2 costs on the machine at hand."""
+"""Measure the time and memory of each unit of a GPT-2 on this machine."""
 
 import statistics
 from collections.abc import Callable
@@ -16,17 +16,17 @@ REPEATS = 5
 def measure_units(
     model: Any, vocabulary: int, microbatch: int, device: torch.device | str = "cpu"
 ) -> list[UnitCost]:
-    """Seconds and bytes of each unit for one micro-batch of `microbatch` sequences.
+    """Return seconds and bytes of each unit for one micro-batch of `microbatch` sequences.
 
-    In the order of `unit_names`; under the caller's autocast, if any; the loss counts to the
-    head. The blocks are all alike, so one is measured and stands for all. Two calls never agree
-    to the last digit: a run that must be reproducible measures once and keeps the cut.
+    The units are in the order of `unit_names` and run under the caller's autocast, if any; the
+    loss counts to the head. All blocks are alike, so one is measured for all. Two calls never
+    agree to the last digit: a run that must be reproducible measures once and keeps the cut.
     """
     device = torch.device(device)
     gpt2 = config(model, vocabulary)
 
     def measure(unit: int) -> UnitCost:
-        stage = GPT2Stage(gpt2, range(unit, unit + 1)).to(device)  # any weights take the same time
+        stage = GPT2Stage(gpt2, range(unit, unit + 1)).to(device)  # time does not depend on values
         tokens = torch.randint(vocabulary, (microbatch, model.context), device=device)
         hidden = torch.randn(microbatch, model.context, model.width, device=device)
         return _measure(stage, tokens if stage.first else hidden.requires_grad_(), tokens)
@@ -55,9 +55,9 @@ def _measure(stage: GPT2Stage, hidden: torch.Tensor, targets: torch.Tensor) -> U
 
 
 def _saved_bytes(forward: Callable[[], torch.Tensor], stage: GPT2Stage) -> int:
-    """Bytes a forward keeps for its backward, each storage once and the weights not counted."""
+    """Return the bytes that a forward saves for its backward, weights not counted."""
     weights = {parameter.untyped_storage().data_ptr() for parameter in stage.parameters()}
-    saved: dict[int, torch.Tensor] = {}
+    saved: dict[int, torch.Tensor] = {}  # by address: two tensors may share one storage
 
     def keep(tensor: torch.Tensor) -> torch.Tensor:
         saved[tensor.untyped_storage().data_ptr()] = tensor

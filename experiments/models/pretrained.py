@@ -1,7 +1,7 @@
-"""Stages out, a folder that transformers reads in.
+"""Write stages as a folder that transformers reads.
 
-One safetensors file per stage and an index over them, transformers' own sharded layout: whoever
-holds a stage writes it, and no second copy of the model is made.
+The layout is transformers' own for sharded models: a safetensors file per stage, and an index over
+them. Each rank writes its own stages, so no process ever holds the whole model.
 """
 
 import json
@@ -17,14 +17,17 @@ from experiments.models.gpt2 import GPT2Stage, config
 
 
 def save_stage(stage: GPT2Stage, index: int, stages: int, folder: Path) -> None:
-    """Write stage `index` of `stages`. Once all are there, and the index, it is the model that
-    `GPT2LMHeadModel.from_pretrained(folder)` loads."""
+    """Write stage `index` of `stages`.
+
+    `GPT2LMHeadModel.from_pretrained(folder)` loads the model once all stages and the index are
+    written.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     save_file(stage.state_dict(), folder / _shard(index, stages), metadata={"format": "pt"})
 
 
 def save_index(model: Any, vocabulary: int, cut: Sequence[range], folder: Path) -> None:
-    """Write the model's configuration, and which stage of `cut` has which weights."""
+    """Write the model's configuration, and the index of which stage of `cut` has which weights."""
     folder.mkdir(parents=True, exist_ok=True)
     shard_of, total_size = {}, 0
     for index, stage in enumerate(_without_weights(model, vocabulary, cut)):
@@ -37,7 +40,7 @@ def save_index(model: Any, vocabulary: int, cut: Sequence[range], folder: Path) 
 
 
 def parameter_bytes(model: Any, vocabulary: int, cut: Sequence[range]) -> list[int]:
-    """Bytes of one copy of each stage's weights, in float32."""
+    """Return the bytes of one copy of each stage's weights in float32."""
     return [
         sum(parameter.nbytes for parameter in stage.parameters())
         for stage in _without_weights(model, vocabulary, cut)

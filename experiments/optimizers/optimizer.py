@@ -1,4 +1,4 @@
-"""Optimizers and their learning rates."""
+"""The optimizer of a stage, and its learning rates."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -11,22 +11,25 @@ from paci.schedules.delay import mean_delay, rescaled
 
 
 def make_optimizer(config: DictConfig) -> Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]:
-    """AdamW, or NAdamW, at the peak learning rate of this run.
+    """Return what makes a stage's optimizer, AdamW or NAdamW, at the peak learning rate.
 
-    As in the paper, the peak scales with the square root of the batch, and weights decay only in
-    tensors of 2+ dimensions.
+    As in the paper, the peak scales with the square root of the batch. `optimizer.decay` says
+    which weights decay: `matrices`, all tensors of 2+ dimensions, or `matrices-but-embeddings`.
     """
     settings = config.optimizer
     peak = settings.lr * math.sqrt(config.batch / settings.reference_batch)
 
+    def decays(parameter: nn.Parameter) -> bool:
+        exempt = settings.decay == "matrices-but-embeddings" and hasattr(parameter, "is_embedding")
+        return parameter.dim() >= 2 and not exempt
+
     def make(parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
         parameters = list(parameters)
+        decaying = [p for p in parameters if decays(p)]
+        others = [p for p in parameters if not decays(p)]
         groups = [
-            {
-                "params": [p for p in parameters if p.dim() >= 2],
-                "weight_decay": settings.weight_decay,
-            },
-            {"params": [p for p in parameters if p.dim() < 2], "weight_decay": 0.0},
+            {"params": decaying, "weight_decay": settings.weight_decay},
+            {"params": others, "weight_decay": 0.0},
         ]
         groups = [group for group in groups if group["params"]]
         common = {"lr": peak, "betas": tuple(settings.betas), "eps": settings.eps}
@@ -38,8 +41,11 @@ def make_optimizer(config: DictConfig) -> Callable[[Iterable[nn.Parameter]], tor
 
 
 def learning_rates(config: DictConfig, updates: int) -> list[Callable[[int], float]]:
-    """Each stage's factor on the peak, as a function of its version: warm-up and cosine, and for
-    the first `optimizer.anneal` of the updates PipeMare's smaller steps for late gradients."""
+    """Return each stage's factor on the peak learning rate, as a function of its version.
+
+    The factor is warm-up and cosine and, for the first `optimizer.anneal` of the updates,
+    PipeMare's smaller steps for late gradients (T1).
+    """
     settings, method = config.optimizer, config.method
     factor = warmup_cosine(updates, settings.warmup, settings.final)
     delays = [
@@ -50,9 +56,10 @@ def learning_rates(config: DictConfig, updates: int) -> list[Callable[[int], flo
 
 
 def warmup_cosine(updates: int, warmup: float, final: float) -> Callable[[int], float]:
-    """Factor on the peak learning rate for the update after `version` updates.
+    """Return the factor on the peak learning rate for the update after `version` updates.
 
-    Linear to 1 over the first `warmup` (a fraction) of `updates`, then a cosine to `final`.
+    It rises linearly to 1 over the first `warmup` (a fraction) of `updates`, and then falls as a
+    cosine to `final`.
     """
     rising = max(1, round(warmup * updates))
 

@@ -5,6 +5,7 @@ import torch
 from torch import nn
 
 from experiments.config import compose
+from experiments.models import build_stage
 from experiments.optimizers.optimizer import make_optimizer, warmup_cosine
 from paci.stage.stage import Stage
 
@@ -44,6 +45,21 @@ def test_only_tensors_of_two_dimensions_decay():
     for name, parameter in module.named_parameters():
         expected = before[name] * (shrink if parameter.dim() == 2 else 1.0)
         torch.testing.assert_close(parameter.detach(), expected)
+
+
+@pytest.mark.parametrize(
+    ("decay", "decaying"), [("matrices", ["wpe", "wte"]), ("matrices-but-embeddings", [])]
+)
+def test_embeddings_decay_in_the_papers_code_and_not_in_its_text(decay, decaying):
+    config = compose(["scale=smoke", f"optimizer.decay={decay}"])
+    stage = build_stage(config.model, 257, 4, 0, seed=0)
+    optimizer = make_optimizer(config)(stage.parameters())
+    names = {parameter: name for name, parameter in stage.named_parameters()}
+    groups = [[names[p] for p in group["params"]] for group in optimizer.param_groups]
+    assert sum(map(len, groups)) == len(names)
+    decayed = [name for name in groups[0] if ".w" in name and name.count(".") == 2]
+    assert sorted(name.split(".")[1] for name in decayed) == decaying
+    assert all(names[p].endswith("weight") for p in optimizer.param_groups[0]["params"])
 
 
 def test_a_part_without_matrices_is_fine():
