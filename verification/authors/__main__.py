@@ -50,9 +50,13 @@ def main() -> None:
     torch.set_num_threads(1)  # rounding depends on it
 
     rows: list[Row | Failure] = []
-    for name in tqdm(names, unit="case"):
-        rows += _compared(checkout, name)
-        _write(FOLDER / "table.md", _heading(warning) + render(rows))
+    try:
+        for name in tqdm(names, unit="case"):
+            rows += _compared(checkout, name)
+            _write(FOLDER / "table.md", _heading(warning) + render(rows))
+    except KeyboardInterrupt:
+        print(f"interrupted; {FOLDER / 'table.md'} has what is done", file=sys.stderr)
+        raise SystemExit(130) from None
     print((FOLDER / "table.md").read_text(), end="")
     raise SystemExit(not all(row.as_expected for row in rows))
 

@@ -12,7 +12,10 @@ HOW_TO_GET = f"`git clone {REPOSITORY}`, then `git checkout {COMMIT[:7]}` in it"
 def checked(path: str | None) -> Path:
     """Return the folder of a checkout. Raise ValueError, with how to get one, if it is none."""
     if not path:
-        raise ValueError(f"name a checkout of the authors' repository ({HOW_TO_GET})")
+        raise ValueError(
+            "name a checkout of the authors' repository, as in "
+            f"`make verify-authors AUTHORS=../authors` ({HOW_TO_GET})"
+        )
     folder = Path(path).expanduser().resolve()
     if not (folder / "DistPACI" / "PACIModel.py").is_file():
         raise ValueError(

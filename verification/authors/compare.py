@@ -51,9 +51,9 @@ def _compare_resumed(checkout: Path, name: str, folder: Path, at: int) -> list[R
     meant = compare(theirs, replay(case, orders))
     theirs_too = compare(theirs, replay(case, orders, with_their_rates))
     return [
-        Row(name, "until the checkpoint", _decisions(case, before) | until),
-        Row(name, "never interrupted", _decisions(case, whole) | meant, RATE_FAULT),
-        Row(name, "with a rate of 0 after it", theirs_too),
+        Row(name, "LocalPipeline, until the checkpoint", _decisions(case, before) | until),
+        Row(name, "LocalPipeline, never interrupted", _decisions(case, whole) | meant, RATE_FAULT),
+        Row(name, "LocalPipeline, with that rate of 0", theirs_too),
     ]
 
 

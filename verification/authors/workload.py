@@ -12,6 +12,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from paci.microbatches import sizes
 from verification.authors.cases import Case
 
 VOCABULARY, CONTEXT = 61, 16
@@ -57,13 +58,12 @@ def evaluation_batches(case: Case) -> list[Batch]:
 
 
 def microbatches(case: Case, batches: Iterable[Batch]) -> list[Batch]:
-    """Cut every batch into `accumulation` micro-batches, the first of them larger by one if they
-    are uneven (the paper's rule)."""
-    parts = case.accumulation
+    """Cut every batch into `accumulation` micro-batches."""
+    parts = sizes(case.batch, case.accumulation)
     return [
-        (tokens, targets)
-        for batch in batches
-        for tokens, targets in zip(*(t.tensor_split(parts) for t in batch), strict=True)
+        microbatch
+        for tokens, targets in batches
+        for microbatch in zip(tokens.split(parts), targets.split(parts), strict=True)
     ]
 
 

@@ -15,7 +15,7 @@ def run(*arguments):
 def test_without_a_checkout_it_says_where_to_get_one():
     made = run()
     assert made.returncode == 2
-    assert made.stderr.startswith("error: name a checkout of the authors' repository (`git clone")
+    assert made.stderr.startswith("error: name a checkout of the authors' repository, as in `make")
     assert made.stderr.count("\n") == 1
 
 
