@@ -16,6 +16,7 @@ from tqdm import tqdm
 
 import paci
 from benchmarks import bare, pytorch, stages
+from paci.distributed.emulated import Emulation
 from paci.distributed.launch import spawn
 from paci.schedules.theory import bubble_efficiency
 from paci.simulation.event_loop import Step
@@ -75,12 +76,12 @@ def _medians(rounds: Sequence[list[dict[str, float]]]) -> dict[str, float]:
 def empty_and_emulated() -> dict[str, float]:
     """Seconds a micro-batch, and of what a segment takes besides, at one of eight ranks."""
     torch.set_num_threads(1)
-    m, cost = stages.M, stages.COST
+    m, emulated = stages.M, {"make_stage": Emulation(stages.COST)}
     flush, empty = stages.EMULATED * m, stages.EMPTY * m
     times = {
-        "flush": _times("1f1b-flush", m, stages.KB64, m, flush, emulate=cost),
-        "paci": _times("paci", 4, stages.KB64, m, PACI, emulate=cost),
-        "paci slack 2": _times("paci", 4, stages.KB64, m, PACI, emulate=cost, slack=2),
+        "flush": _times("1f1b-flush", m, stages.KB64, m, flush, **emulated),
+        "paci": _times("paci", 4, stages.KB64, m, PACI, **emulated),
+        "paci slack 2": _times("paci", 4, stages.KB64, m, PACI, **emulated, slack=2),
         "empty": _times("1f1b-flush", m, stages.KB64, empty // 2, empty),
         "empty 512k": _times("1f1b-flush", m, stages.KB512, empty // 2, empty),
     }

@@ -34,7 +34,7 @@ from experiments.run.rank import backend, check_started, is_first, join, started
 from experiments.run.run import Run
 from experiments.run.tasks import TASKS, Diverged
 from experiments.terminal.summary import end
-from paci.distributed.failure import RankFailed, as_told
+from paci.distributed.failure import RankFailed, report_failure
 from paci.distributed.launch import end_process, spawn
 
 INTERRUPTED = (KeyboardInterrupt.__name__, signal.SIGTERM.name, signal.SIGINT.name)
@@ -117,7 +117,7 @@ def train_rank(run: Run) -> None:
         if not started_by():
             raise  # to `spawn`, which asks all ranks
         # Every rank writes how the run ended: the same, if it failed in the pipeline's hands.
-        raise as_told(task.pipeline.rank, error) from None
+        raise report_failure(task.pipeline.rank, error) from None
 
 
 def outcome(error: BaseException) -> tuple[str, str]:

@@ -17,6 +17,7 @@ from experiments.run.costs import cost_for
 from experiments.run.run import Run
 from experiments.run.stages import stage_module
 from paci import DistributedPipeline, LocalPipeline
+from paci.distributed.emulated import Emulation
 
 
 def build_pipeline(run: Run) -> LocalPipeline | DistributedPipeline:
@@ -36,10 +37,9 @@ def build_pipeline(run: Run) -> LocalPipeline | DistributedPipeline:
         modules = [stage_module(config, vocabulary, stage) for stage in range(config.stages)]
         return LocalPipeline(modules, schedule_of(config), cost=cost_for(run), **options)
     modules = [stage_module(config, vocabulary, stage) for stage in _own_stages(config)]
-    emulate = cost_for(run) if executor.name == "emulated" else None
-    return DistributedPipeline(
-        modules, schedule_of(config), order=executor.order, emulate=emulate, **options
-    )
+    if executor.name == "emulated":
+        options["make_stage"] = Emulation(cost_for(run))
+    return DistributedPipeline(modules, schedule_of(config), order=executor.order, **options)
 
 
 def clock_of(config: DictConfig) -> str:

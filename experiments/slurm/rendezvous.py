@@ -15,6 +15,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import torch.distributed as dist
+from torch._C._distributed_c10d import TCPStore
 
 from experiments.run.folder import replace
 
@@ -36,7 +37,7 @@ def meet(folder: Path, rank: int, timeout: timedelta) -> Iterator[dist.Store]:
         replace(file, f"{socket.gethostname()} {_host_store()}")
     host, port = _read(file, timeout)
     try:
-        yield dist.TCPStore(host, port, timeout=timeout)
+        yield TCPStore(host, port, timeout=timeout)
     finally:
         if rank == 0:
             file.unlink()
@@ -66,7 +67,7 @@ def _host_store() -> int:
             nothing = os.open(os.devnull, os.O_RDWR)
             for stream in range(3):
                 os.dup2(nothing, stream)
-            store = dist.TCPStore("localhost", 0, is_master=True, wait_for_workers=False)
+            store = TCPStore("localhost", 0, is_master=True, wait_for_workers=False)
             os.write(theirs, str(store.port).encode())
             os.close(theirs)
             while os.getppid() == parent:

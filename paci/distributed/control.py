@@ -1,8 +1,8 @@
-"""A board on which any rank pins a notice and every rank reads all of them, in one order.
+"""A channel over which every rank tells all others what must not wait for the next message.
 
-For what must not wait for the next message, and costs nothing while there is none: that a rank
-has failed, that training should stop. It lives in torch.distributed's store, which answers as
-long as the process that hosts it does, whichever rank is gone.
+That a rank has failed, or that training should stop, is read at once wherever a rank is, and
+costs nothing while there is no such notice. Notices live in torch.distributed's store, which
+answers as long as the process that hosts it lives, whichever rank is gone.
 """
 
 import json
@@ -10,49 +10,56 @@ from collections.abc import Callable
 from datetime import timedelta
 from itertools import count
 from threading import Thread
+from typing import Any
 
 import torch.distributed as dist
+from torch._C._distributed_c10d import PrefixStore
 
-FOR_EVER = timedelta(days=365)
-_numbers = count(1)  # of the boards of this process; every rank makes the same ones
+Notice = dict[str, Any]  # whatever JSON can hold
+FOREVER = timedelta(days=365)
+_numbers = count(1)  # of this process's channels; every rank opens the same ones in one order
 
 
 class ControlChannel:
-    """A new board; every rank makes one. `read` gets every notice (a dict that JSON can hold) in a
-    thread of its own, or None, once, if the board is gone."""
+    """Broadcast notices among all ranks, each of which opens the channel.
 
-    def __init__(self, read: Callable[[dict | None], None]):
-        # The only way to the store that the default group was made with, whoever made it: torchrun,
-        # SLURM's ranks or `spawn`. A second one would need an address that all ranks know.
+    `read` gets every notice, in one order at all ranks, in a thread of its own. It gets None once
+    if the store is gone.
+    """
+
+    def __init__(self, read: Callable[[Notice | None], None]):
+        # The store of the default group, whoever made it (torchrun, SLURM's ranks, `spawn`). A
+        # second store would need an address that all ranks know.
         store = dist.distributed_c10d._get_default_store()
-        self._store = dist.PrefixStore(f"paci/{next(_numbers)}/", store)
+        self._store = PrefixStore(f"paci/{next(_numbers)}/", store)
         self._read = read
-        self._reader = self._store.clone()  # a connection of its own, for it blocks
+        # A connection of its own, because it blocks.
+        self._reader = self._store.clone()  # type: ignore[attr-defined]
         self._thread = Thread(target=self._follow, daemon=True)
         self._thread.start()
 
-    def post(self, notice: dict) -> None:
-        """Every rank reads `notice`, this one too. Raises RuntimeError if the board is gone."""
+    def post(self, notice: Notice) -> None:
+        """Send `notice` to every rank, this one included. Raise RuntimeError if the store is
+        gone."""
         number = self._store.add("count", 1)
         self._store.set(str(number), json.dumps(notice))
 
     def end(self) -> None:
-        """Every rank's thread stops reading."""
+        """Let the reading thread of every rank end."""
         self.post({})
 
     def join(self) -> None:
-        """Wait until this rank's has."""
+        """Wait for the reading thread of this rank, and close its connection."""
         self._thread.join()
+        del self._reader
 
     def _follow(self) -> None:
-        number = 1
         try:
-            while True:
-                self._reader.wait([str(number)], FOR_EVER)
+            for number in count(1):
+                self._reader.wait([str(number)], FOREVER)
                 notice = json.loads(self._reader.get(str(number)))
                 if not notice:
                     return
                 self._read(notice)
-                number += 1
         except RuntimeError:
             self._read(None)

@@ -1,31 +1,50 @@
-"""Devices that are not there: a stage that takes its time and computes nothing.
+"""Stages that wait instead of computing, for devices that are not there.
 
-Messages, rule, books and processes are real, so the runtime can be held against theory on a
+Messages, rule, statistics and processes are real, so the runtime can be held against theory on a
 machine with fewer cores than stages.
 """
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import nn
 
 from paci.actions import BACKWARD, FORWARD, INPUT_GRADIENT, WEIGHT_GRADIENT
-from paci.cost import Durations
-from paci.distributed.transport import Spec
-from paci.stage.stage import Loss, Stage
+from paci.cost import Cost, Durations
+from paci.stage.stage import Loss, SendGradient, Stage
+
+
+class Emulation:
+    """Make stages that take the times of `cost` (seconds) instead of computing.
+
+    It takes the place of `Stage` as the `make_stage` of a `DistributedPipeline`. All stages that
+    one emulation makes share one emulated device. Evaluation is the modules' own.
+    """
+
+    def __init__(self, cost: Cost):
+        self.cost = cost
+        self._device = EmulatedDevice()
+
+    def __call__(
+        self, index: int, stages: int, module: nn.Module, *arguments: Any, **options: Any
+    ) -> Stage:
+        times = EmulatedTimes(self.cost, index, stages, options["seed"])
+        options["loss_fn"] = _given_loss(options["loss_fn"])
+        emulated = EmulatedModule(module, index == stages - 1, times, self._device)
+        return EmulatedStage(index, stages, emulated, *arguments, **options)
 
 
 class EmulatedDevice:
-    """Waits as a device would be busy. The processor comes back from a wait a little late; a
-    device would have been on time, so what was overslept is taken off the next wait."""
+    """Waits as long as a device would be busy.
 
-    def __init__(self):
-        self.begin()
+    The processor comes back from a wait a little late; a device would have been on time, so what
+    was overslept is taken off the next wait, unless the device was idle in between.
+    """
 
-    def begin(self) -> None:
-        """Nothing is owed from before."""
+    def __init__(self) -> None:
         self._overslept = 0.0
 
     def work(self, seconds: float) -> None:
@@ -36,82 +55,117 @@ class EmulatedDevice:
         self._overslept = -left
 
 
-class Emulated(nn.Module):
-    """Takes the place of `module`, stage `stage`, in training: its forwards and backwards give
-    zeros of the shape of `output`, after the times (seconds, by micro-batch, in order) that
-    `begin` was given. Evaluation is the module's own."""
+class EmulatedTimes:
+    """The times of one stage by kind and micro-batch, drawn as `Durations` draws them."""
 
-    def __init__(self, module: nn.Module, stage: int, device: EmulatedDevice):
+    def __init__(self, cost: Cost, index: int, stages: int, seed: int):
+        self._cost, self._index, self._stages, self._seed = cost, index, stages, seed
+        self._known = 1024
+        self._durations = Durations(cost, stages, self._known, seed)
+
+    def of(self, kind: str, microbatch: int) -> float:
+        """Return the seconds of an action."""
+        while microbatch >= self._known:
+            self._known *= 2
+            self._durations = Durations(self._cost, self._stages, self._known, self._seed)
+        return self._durations.of[kind][self._index][microbatch]
+
+    @property
+    def update(self) -> float:
+        """The seconds of an optimizer step."""
+        return self._durations.update[self._index]
+
+
+class EmulatedModule(nn.Module):
+    """Takes the place of `module` in training: its forwards and backwards give zeros after the
+    times of the stage. In evaluation it is `module`, and notes what its output looks like."""
+
+    def __init__(
+        self, module: nn.Module, is_last: bool, times: EmulatedTimes, device: EmulatedDevice
+    ):
         super().__init__()
-        self.module, self.stage, self.device = module, stage, device
-        self.is_split = False  # whether the backward under way is half of one
-
-    def begin(self, durations: Durations, output: torch.Tensor, first: int = 0) -> None:
-        self.durations, self.output, self.first, self.microbatch = durations, output, first, 0
-        self.device.begin()
+        self.module, self.is_last, self.times, self.device = module, is_last, times, device
+        self.microbatch = 0  # at work
+        self.backward_is_split = False
+        self.zeros = torch.zeros(())  # like the output; at the last stage like the loss
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
-        if not self.training:
-            return self.module(input)
-        self.microbatch += 1
-        return _Wait.apply(input, next(self.parameters()), self, self.microbatch - 1)
+        if self.training:
+            result: torch.Tensor = _Wait.apply(
+                input, next(self.parameters()), self, self.microbatch
+            )
+            return result
+        output: torch.Tensor = self.module(input)
+        if not self.is_last:
+            self.zeros = torch.zeros_like(output)
+        return output
 
     def work(self, kind: str, microbatch: int) -> None:
-        self.device.work(self.durations.of[kind][self.stage][microbatch])
-
-    @contextmanager
-    def half(self, kind: str, microbatch: int) -> Iterator[None]:
-        """Half of a backward takes its own time, however often autograd comes by."""
-        self.work(kind, microbatch - self.first)
-        self.is_split = True
-        yield
-        self.is_split = False
-
-    def update(self, *_) -> None:
-        """A hook before the optimizer's step, which finds no gradients and does nothing."""
-        self.device.work(self.durations.update[self.stage])
+        self.device.work(self.times.of(kind, microbatch))
 
 
 class EmulatedStage(Stage):
-    """A stage whose module is `Emulated`."""
+    """A stage whose module is an `EmulatedModule`."""
 
-    def __init__(self, *arguments, **options):
+    module: EmulatedModule
+
+    def __init__(self, *arguments: Any, **options: Any):
         super().__init__(*arguments, **options)
-        self.optimizer.register_step_pre_hook(self.module.update)
+        module = self.module
+        self.optimizer.register_step_pre_hook(lambda *_: module.device.work(module.times.update))
 
-    def begin(self, durations: Durations, specs: Mapping[int, Spec], first: int) -> None:
-        """A segment begins, with micro-batch `first` of training; `specs` says what enters each
-        stage, but for the loss, which leaves the last."""
-        spec = specs.get(self.index + 1, Spec((), torch.float32, self.device))
-        self.module.begin(durations, spec.zeros(), first)
+    def forward(
+        self, microbatch: int, input: torch.Tensor, target: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        self.module.microbatch = microbatch
+        return super().forward(microbatch, input, target)
 
-    def backward_input(self, microbatch, gradient=None, send=None):
-        with self.module.half(INPUT_GRADIENT, microbatch):
+    def backward_input(
+        self,
+        microbatch: int,
+        gradient: torch.Tensor | None = None,
+        send: SendGradient | None = None,
+    ) -> None:
+        with self._half(INPUT_GRADIENT, microbatch):
             super().backward_input(microbatch, gradient, send)
 
-    def backward_weight(self, microbatch):
-        with self.module.half(WEIGHT_GRADIENT, microbatch):
+    def backward_weight(self, microbatch: int) -> None:
+        with self._half(WEIGHT_GRADIENT, microbatch):
             super().backward_weight(microbatch)
+
+    @contextmanager
+    def _half(self, kind: str, microbatch: int) -> Iterator[None]:
+        """Half of a backward takes its own time, however often autograd comes by."""
+        self.module.work(kind, microbatch)
+        self.module.backward_is_split = True
+        yield
+        self.module.backward_is_split = False
 
 
 class _Wait(torch.autograd.Function):
-    """The parameter is there for autograd to come back to at the first stage, too."""
+    """The parameter gives autograd something to come back to at the first stage, too."""
 
     @staticmethod
-    def forward(ctx, input, parameter, emulated, microbatch):
+    def forward(
+        ctx: Any,
+        input: torch.Tensor,
+        parameter: nn.Parameter,
+        emulated: EmulatedModule,
+        microbatch: int,
+    ) -> torch.Tensor:
         ctx.emulated, ctx.microbatch = emulated, microbatch
-        ctx.gradient = input if input.requires_grad else None
+        ctx.input = input if input.requires_grad else None
         emulated.work(FORWARD, microbatch)
-        return emulated.output.detach()
+        return emulated.zeros.detach()
 
     @staticmethod
-    def backward(ctx, gradient):
-        if not ctx.emulated.is_split:
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        if not ctx.emulated.backward_is_split:
             ctx.emulated.work(BACKWARD, ctx.microbatch)
-        gradient = None if ctx.gradient is None else torch.zeros_like(ctx.gradient)
+        gradient = None if ctx.input is None else torch.zeros_like(ctx.input)
         return gradient, None, None, None
 
 
-def emulated_loss(loss_fn: Loss) -> Loss:
-    """The last stage's `Emulated` gives the loss, a number, itself."""
+def _given_loss(loss_fn: Loss) -> Loss:
+    """Return a loss that passes the last stage's zero on in training."""
     return lambda output, target: output if output.dim() == 0 else loss_fn(output, target)

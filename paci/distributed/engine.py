@@ -9,31 +9,35 @@ counts ─▶ rule ── action ──▶ Stage ──▶ sender ──▶ othe
 """
 
 import time
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from queue import SimpleQueue
+from typing import Any
 
 import torch
 
-from paci.distributed.transport import LinkLost, Sender
+from paci.distributed.transport import Sender
 from paci.schedules import Schedule, StageView
 from paci.segment import Batch
 from paci.simulation.event_loop import Step
 from paci.stage.perform import Mailbox, perform
 from paci.stage.stage import Stage
 
+OnWindow = Callable[[list[torch.Tensor], float, float], None]
+
 
 class Engine:
     """One segment of `count` micro-batches at one rank, which owns `stages`.
 
-    inbox      (stage, kind, tensor) of arrived messages; a `LinkLost`, which is raised; and
-               notices, which `on_notice` gets
-    senders    {(receiving stage, kind): link}; what has none stays at this rank
     first      the number that the segment's micro-batch 0 has in training
-    on_window  called by the last stage after each update: (window's losses, its learning rate,
-               when it had made it)
+    inbox      messages that arrive, (stage, kind, tensor); errors, which are raised; and notices
+               of the control channel, which `on_notice` gets
+    senders    {(receiving stage, kind): link}; a message without a link stays at this rank
+    on_window  called by the last stage after each update with the window's losses (scalars), the
+               learning rate, and the time (seconds of `time.monotonic`)
 
-    `steps` are the actions done, in seconds of `time.monotonic`.
+    `steps` are the actions done so far, in seconds of `time.monotonic`; `waiting` the seconds
+    waited, by cause.
     """
 
     def __init__(
@@ -43,10 +47,10 @@ class Engine:
         stages: Sequence[Stage],
         count: int,
         first: int,
-        inbox: SimpleQueue,
-        senders: dict[tuple[int, str], Sender],
-        on_notice: Callable,
-        on_window: Callable | None,
+        inbox: "SimpleQueue[Any]",
+        senders: Mapping[tuple[int, str], Sender],
+        on_notice: Callable[[Any], None],
+        on_window: OnWindow | None,
     ):
         self.rank = rank
         self.rule = rule
@@ -61,15 +65,13 @@ class Engine:
         self.on_window = on_window
         self.mail = Mailbox()
         self.steps: list[Step] = []
-        self.waiting: Counter[str] = Counter()
+        self.waiting: defaultdict[str, float] = defaultdict(float)
         self.losses: list[torch.Tensor] = []
         self.at_work: tuple[int | None, int | None] = (None, None)  # stage, micro-batch
-        device = stages[0].device
-        self._settle = _settle_stream if device.type == "cuda" else lambda: None
-        self._admit()
+        self._admit_inputs()
 
     def run(self, batches: Sequence[Batch]) -> None:
-        """Until every micro-batch has been through every stage of this rank."""
+        """Act until every micro-batch has been through every stage of this rank."""
         inbox, views = self.inbox, self.views
 
         def batch_of(microbatch: int) -> Batch:
@@ -78,9 +80,9 @@ class Engine:
         while True:
             while not inbox.empty():
                 self._read(inbox.get())
-            choice = self.rule.next(views)
-            if choice is not None:
-                self._act(*choice, batch_of)
+            action = self.rule.next(views)
+            if action is not None:
+                self._act(*action, batch_of)
             elif all(view.weights == self.count for view in views):
                 return
             else:
@@ -88,18 +90,17 @@ class Engine:
 
     @property
     def window_end(self) -> int:
-        """Micro-batches up to the end of the window that stage 0, of this rank, has begun, or of
-        the first."""
+        """The micro-batches up to the end of the window that stage 0, at this rank, has begun."""
         a = self.rule.accumulation
         return max(a, -(-self.view_of[0].forwards // a) * a)
 
     def stop_at(self, count: int) -> None:
-        """No micro-batch from `count` on begins; fewer than that have begun anywhere."""
+        """Begin no micro-batch from `count` on. No rank has begun one of them."""
         self.count = min(self.count, count)
         self.rule = self.rule.up_to(self.count)
-        self._admit()
+        self._admit_inputs()
 
-    def _admit(self) -> None:
+    def _admit_inputs(self) -> None:
         for view in self.views:
             if self.stages[view.index].is_first:
                 view.inputs = self.count
@@ -111,7 +112,7 @@ class Engine:
         version = view.weights // a
         start = time.monotonic()
         loss = perform(stage, kind, self.first + microbatch, batch_of, self.mail.take, self._send)
-        self._settle()
+        settle(stage.device)
         view.finish(kind)
         end = time.monotonic()
         self.steps.append(Step(self.rank, stage.index, kind, microbatch, start, end, version))
@@ -127,12 +128,12 @@ class Engine:
         else:
             sender.send(tensor)
 
-    def _read(self, item) -> None:
+    def _read(self, item: Any) -> None:
         if isinstance(item, tuple):
             stage, kind, tensor = item
             self.mail.put(stage, kind, tensor)
             self.view_of[stage].arrive(kind)
-        elif isinstance(item, LinkLost):
+        elif isinstance(item, BaseException):
             raise item
         else:
             self.on_notice(item)
@@ -144,8 +145,11 @@ class Engine:
         self.waiting[cause] += time.monotonic() - start
 
     def _cause(self) -> str:
-        """What this rank waits for. A forward whose input is here and that the rule does not want
-        waits for backpressure to ease; one that an input would allow, for the input."""
+        """Return what this rank waits for.
+
+        It is backpressure if an input is here that the rule does not admit yet, and the input if
+        one more would let the rule act.
+        """
         if any(view.inputs > view.forwards for view in self.views):
             return "backpressure"
         for view in self.views:
@@ -157,7 +161,8 @@ class Engine:
         return "gradient"
 
 
-def _settle_stream() -> None:
-    """The rule decides when a device is free, so what it is given is waited for: this stream only,
-    after the messages have been handed to theirs."""
-    torch.cuda.current_stream().synchronize()
+def settle(device: torch.device) -> None:
+    """Wait until this thread's stream of a CUDA `device` has done what it was given: the rule
+    decides when the device is free."""
+    if device.type == "cuda":
+        torch.cuda.current_stream(device).synchronize()

@@ -3,55 +3,67 @@
 import os
 import pickle
 import signal
+import socket
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from multiprocessing import connection, get_context
-from typing import NoReturn
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from types import FrameType
+from typing import Any, NoReturn
 
 import torch
 import torch.distributed as dist
+from torch._C._distributed_c10d import TCPStore
 
-from paci.distributed.failure import EXIT, LOST, RankFailed, as_told
+from paci.distributed.failure import EXIT, LOST, RankFailed, report_failure
 
+LOOPBACK = "127.0.0.1"
 GRACE = 10.0  # seconds that ranks have to end by themselves once one has failed
+LONGEST_FOLDER = 60  # bytes: the path of a Unix socket, in folders of its own, has at most 107
 
 
 def spawn(
-    function: Callable,
+    function: Callable[..., Any],
     ranks: int,
-    *arguments,
+    *arguments: object,
     backend: str = "gloo",
     preload: Sequence[str] = (),
-) -> list:
+) -> list[Any]:
     """Run `function(*arguments)` in `ranks` new processes that form torch.distributed's default
-    group; returns what each returned, in order of ranks.
+    group; return what each returned, in order of ranks.
 
     If one fails, all end within `GRACE`, and `RankFailed` says which was first, where, and why.
     SIGTERM and SIGINT are handed on to all ranks, for them to end in their own way. `function`
     and what it takes and gives must be picklable. `preload` names modules that it needs and that
-    take seconds to import: all ranks share that of one process.
+    take seconds to import: all ranks share that of one process. Raises ValueError if this machine
+    has no loopback address.
     """
+    check_loopback()
     # Not hosted by a rank, so that the others can still talk when that one is gone.
-    store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    store = TCPStore(LOOPBACK, 0, is_master=True, wait_for_workers=False)
     context = get_context("forkserver")
     context.set_forkserver_preload(["paci.distributed.pipeline", "torch._dynamo", *preload])
-    processes, pipes = [], []
-    for rank in range(ranks):
-        pipe, end = context.Pipe(duplex=False)
-        process = context.Process(
-            target=_run, args=(rank, ranks, store.port, backend, function, arguments, end),
-            name=f"rank {rank}",
-        )  # fmt: skip
-        process.start()
-        end.close()
-        processes.append(process)
-        pipes.append(pipe)
+    processes: list[BaseProcess] = []
+    pipes: list[Connection] = []
+    with _short_temporary_folder():
+        for rank in range(ranks):
+            pipe, end = context.Pipe(duplex=False)
+            process: BaseProcess = context.Process(
+                target=_run, args=(rank, ranks, store.port, backend, function, arguments, end),
+                name=f"rank {rank}",
+            )  # fmt: skip
+            process.start()
+            end.close()
+            processes.append(process)
+            pipes.append(pipe)
     try:
-        with _handing_on_signals(processes):
+        with _signals_handed_on(processes):
             reports = _watch(processes, pipes)
     finally:
         for process in processes:
@@ -60,39 +72,65 @@ def spawn(
             process.join()
     failures = [_failure(rank, *report) for rank, report in enumerate(reports)]
     if any(failures):
-        raise _first(list(filter(None, failures)))
-    return [result for (_, result), _ in reports]
+        raise _first([failure for failure in failures if failure])
+    return [report[1] for report, _ in reports if report]
 
 
-def _run(rank, ranks, port, backend, function, arguments, pipe) -> None:
-    """A rank's whole life."""
-    status = 1
+def check_loopback() -> None:
+    """Raise ValueError unless processes of this machine can reach each other."""
     try:
-        torch.set_num_threads(max(1, torch.get_num_threads() // ranks))
-        os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(ranks)}
-        store = dist.TCPStore("127.0.0.1", port, timeout=timedelta(seconds=60))
-        dist.init_process_group(backend, store=store, rank=rank, world_size=ranks)
-        report = pickle.dumps((True, function(*arguments)))
-        status = 0
-    except BaseException as error:
-        report = pickle.dumps((False, as_told(rank, error)))
-    with suppress(OSError):
-        pipe.send_bytes(report)
-    end_process(status)
+        with socket.create_server((LOOPBACK, 0)) as server:
+            socket.create_connection(server.getsockname(), timeout=5).close()
+    except OSError as error:
+        raise ValueError(
+            f"ranks cannot talk to each other on this machine: it has no working loopback address "
+            f"{LOOPBACK} ({error.strerror or error}); bring it up with: ip link set lo up"
+        ) from None
 
 
 def end_process(status: int) -> NoReturn:
-    """End a rank without Python's clean-up, for which threads that still wait for messages from
-    the dead would have to be woken."""
+    """End a rank without Python's clean-up, which would wait for threads that still wait for
+    messages from ranks that have died."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(status)
 
 
-def _watch(processes: Sequence, pipes: Sequence) -> list[tuple]:
-    """(what it reported, or None; its exit status) of every process, once all have ended. A
-    report is (True, a result) or (False, a `RankFailed`)."""
-    reports = [None] * len(processes)
+def _run(
+    rank: int,
+    ranks: int,
+    port: int,
+    backend: str,
+    function: Callable[..., Any],
+    arguments: tuple[Any, ...],
+    pipe: Connection,
+) -> None:
+    """Be a rank, from beginning to end."""
+    status = 1
+    try:
+        torch.set_num_threads(max(1, torch.get_num_threads() // ranks))
+        os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(ranks)}
+        store = TCPStore(LOOPBACK, port, timeout=timedelta(seconds=60))
+        dist.init_process_group(backend, store=store, rank=rank, world_size=ranks)
+        report = pickle.dumps((True, function(*arguments)))
+        status = 0
+    except BaseException as error:
+        report = pickle.dumps((False, report_failure(rank, error)))
+    with suppress(OSError):
+        pipe.send_bytes(report)
+    end_process(status)
+
+
+Report = tuple[bool, Any]
+"""(True, what the function returned) or (False, a `RankFailed`)."""
+
+
+def _watch(
+    processes: Sequence[BaseProcess], pipes: Sequence[Connection]
+) -> list[tuple[Report | None, int | None]]:
+    """Return (its report, if it made one; its exit status) of every process, once all have
+    ended."""
+    reports: list[Report | None] = [None] * len(processes)
     open_pipes = dict(zip(pipes, range(len(pipes)), strict=True))
     until = float("inf")
     while open_pipes:
@@ -100,19 +138,21 @@ def _watch(processes: Sequence, pipes: Sequence) -> list[tuple]:
         if left <= 0:
             break
         for pipe in connection.wait(list(open_pipes), left):
+            assert isinstance(pipe, Connection)
             rank = open_pipes.pop(pipe)
             with suppress(EOFError):  # it died without a word
                 reports[rank] = pickle.loads(pipe.recv_bytes())
             processes[rank].join(GRACE)
-            if not (reports[rank] and reports[rank][0]):
+            report = reports[rank]
+            if report is None or not report[0]:
                 until = min(until, time.monotonic() + GRACE)
     return [(report, process.exitcode) for report, process in zip(reports, processes, strict=True)]
 
 
-def _failure(rank: int, report, status: int | None) -> RankFailed | None:
+def _failure(rank: int, report: Report | None, status: int | None) -> RankFailed | None:
     if report is not None:
-        succeeded, made = report
-        return None if succeeded else made
+        succeeded, result = report
+        return None if succeeded else result
     if status is None:
         kind, message = LOST, "did not end by itself after another rank had failed"
     elif status < 0:
@@ -124,8 +164,8 @@ def _failure(rank: int, report, status: int | None) -> RankFailed | None:
 
 
 def _first(failures: list[RankFailed]) -> RankFailed:
-    """The cause of the others. A process that was killed could not say where it was; those who
-    waited for it can."""
+    """Return the cause of the others. A process that was killed could not say where it was; the
+    ranks that waited for it can."""
     died = [failure for failure in failures if failure.died]
     for death in died or failures:
         for witness in failures:
@@ -136,10 +176,26 @@ def _first(failures: list[RankFailed]) -> RankFailed:
 
 
 @contextmanager
-def _handing_on_signals(processes: Sequence) -> Iterator[None]:
-    def hand_on(number, frame):
+def _short_temporary_folder() -> Iterator[None]:
+    """Let multiprocessing put its Unix sockets into a folder whose path is short enough, whatever
+    TMPDIR says."""
+    before = tempfile.tempdir
+    if len(os.fsencode(tempfile.gettempdir())) > LONGEST_FOLDER:
+        short = [path for path in ("/tmp", "/var/tmp", "/dev/shm") if os.access(path, os.W_OK)]
+        tempfile.tempdir = next(iter(short), before)
+    try:
+        yield
+    finally:
+        tempfile.tempdir = before
+
+
+@contextmanager
+def _signals_handed_on(processes: Sequence[BaseProcess]) -> Iterator[None]:
+    """Pass SIGTERM and SIGINT on to all ranks instead of ending this process."""
+
+    def hand_on(number: int, frame: FrameType | None) -> None:
         for process in processes:
-            if process.is_alive():
+            if process.is_alive() and process.pid is not None:
                 os.kill(process.pid, number)
 
     if threading.current_thread() is not threading.main_thread():

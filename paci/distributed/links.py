@@ -1,103 +1,103 @@
 """The links of one rank: which of its stages send to, and receive from, those of other ranks.
 
-rank 0: stage 0 ── F ──▶ rank 1: stage 1 ── F ──▶ ...
-                ◀── B ──                 ◀── B ──
+rank 0: stage 0 ══ F ══▶ rank 1: stage 1 ══ F ══▶ ...
+                ◀══ B ══                 ◀══ B ══
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from queue import SimpleQueue
+from threading import Semaphore
+from typing import Any
 
 import torch
-import torch.distributed as dist
 
 from paci.actions import BACKWARD, FORWARD
-from paci.distributed.transport import Receiver, Sender, Spec
+from paci.distributed.gloo import GlooTransport
+from paci.distributed.transport import Link, Receiver, Sender, Spec
 from paci.stage.stage import Stage
 
-WIDE = 1 << 20  # bytes of the message that widens a connection
 Specs = dict[int, Spec]
 """{stage: what enters it}; gradients look like the activations that they belong to."""
 
 
 class Links:
-    """Those of the rank that holds `stages`; `rank_of` each stage of the pipeline is known. Every
-    rank makes one, for it makes the process groups."""
+    """The links of the rank that holds `stages`, where stage i of the pipeline is at `rank_of[i]`.
 
-    def __init__(self, rank_of: Sequence[int], rank: int, stages: Sequence[Stage]):
+    Every rank makes one, and closes it; see `Transport`.
+    """
+
+    def __init__(
+        self,
+        rank_of: Sequence[int],
+        rank: int,
+        stages: Sequence[Stage],
+        message_dtype: torch.dtype | None = None,
+    ):
         self.rank_of, self.rank, self.stages = rank_of, rank, stages
-        self.backend = "nccl" if stages[0].device.type == "cuda" else "gloo"
-        self.groups = _groups(len(rank_of), len(stages), self.backend)
+        self._transport = GlooTransport(all_links(rank_of), rank, message_dtype)
 
-    def widen(self) -> None:
-        """Send one large message over every link that is a TCP connection; every rank does.
-
-        A new connection takes in 64 KB (Linux's default) until more has come through it. The end
-        of a message that is a little larger then waits for an acknowledgement, which its receiver,
-        if it has nothing to send, puts off for 40 ms.
-        """
-        if self.backend != "gloo":
-            return
-        large = torch.empty(WIDE, dtype=torch.uint8)
-        specs = dict.fromkeys(range(len(self.rank_of)), Spec.of(large))
-        receivers, senders = self.receivers(specs, 1, SimpleQueue()), self.senders(specs)
-        for sender in senders.values():
-            sender.send(large)
-        drain(senders, receivers)
+    def warm_up(self) -> None:
+        """Let every link carry one message; every rank does."""
+        self._transport.warm_up()
 
     def senders(
         self, specs: Specs, kinds: str = FORWARD + BACKWARD
     ) -> dict[tuple[int, str], Sender]:
-        """{(receiving stage, kind): the sending end}."""
+        """Return the sending ends, by (receiving stage, kind)."""
         senders = {}
         for stage in self.stages:
             for kind, to in ((FORWARD, stage.index + 1), (BACKWARD, stage.index - 1)):
-                if kind in kinds and self.is_elsewhere(to):
+                if kind in kinds and self._is_elsewhere(to):
+                    channel = self._transport.channels[to, kind]
                     spec = specs[max(to, stage.index)]
-                    senders[to, kind] = Sender(self.groups[to, kind], self.rank_of[to], to, spec)
+                    senders[to, kind] = Sender(channel, self.rank_of[to], to, spec)
         return senders
 
-    def receivers(self, specs: Specs, count: int, inbox: SimpleQueue) -> list[Receiver]:
-        """The receiving ends, of `count` messages each, which go to `inbox`."""
-        receivers = []
+    def receivers(
+        self,
+        specs: Specs,
+        count: int,
+        inbox: "SimpleQueue[Any]",
+        kinds: str = FORWARD + BACKWARD,
+        room: int | None = None,
+    ) -> dict[tuple[int, str], Receiver]:
+        """Return the receiving ends, by (receiving stage, kind), of `count` messages each, which
+        go to `inbox`; at most `room` of each link at once, if that is given."""
+        receivers = {}
         for stage in self.stages:
             for kind, source in ((FORWARD, stage.index - 1), (BACKWARD, stage.index + 1)):
-                if self.is_elsewhere(source):
-                    receivers.append(
-                        Receiver(
-                            self.groups[stage.index, kind], self.rank_of[source], source,
-                            stage.index, kind, specs[max(source, stage.index)], count, inbox,
-                        )
+                if kind in kinds and self._is_elsewhere(source):
+                    receivers[stage.index, kind] = Receiver(
+                        self._transport.channels[stage.index, kind], self.rank_of[source], source,
+                        stage.index, kind, specs[max(source, stage.index)], count, inbox,
+                        Semaphore(room) if room else None,
                     )  # fmt: skip
         return receivers
 
-    def is_elsewhere(self, stage: int) -> bool:
-        """Whether there is such a stage, and it is at another rank."""
-        return 0 <= stage < len(self.rank_of) and self.rank_of[stage] != self.rank
-
     def close(self) -> None:
         """Give the process groups back; every rank does."""
-        for group in dict.fromkeys(self.groups.values()):
-            dist.destroy_process_group(group)
-        self.groups.clear()  # their threads and connections last as long as anybody holds them
+        self._transport.close()
+
+    def _is_elsewhere(self, stage: int) -> bool:
+        """Return whether there is such a stage, and it is at another rank."""
+        return 0 <= stage < len(self.rank_of) and self.rank_of[stage] != self.rank
 
 
-def drain(
-    senders: Mapping[tuple[int, str], Sender], receivers: Sequence[Receiver], unanswered: int = 0
-) -> None:
-    """All is sent, but for the last `unanswered` messages of each link; wait until all has come."""
-    for sender in senders.values():
-        sender.finish(unanswered)
+def all_links(rank_of: Sequence[int]) -> list[Link]:
+    """Return all links between ranks, in an order that is the same everywhere."""
+    neighbours = [(i - 1, i, FORWARD) for i in range(1, len(rank_of))]
+    neighbours += [(i + 1, i, BACKWARD) for i in range(len(rank_of) - 1)]
+    return [
+        Link(stage, kind, rank_of[source], rank_of[stage])
+        for source, stage, kind in neighbours
+        if rank_of[source] != rank_of[stage]
+    ]
+
+
+def drain(senders: Iterable[Sender], receivers: Iterable[Receiver], skipped: int = 0) -> None:
+    """Wait until all messages have been taken and have come, but for the last `skipped` of each
+    link, which no rank sends after an early stop."""
+    for sender in senders:
+        sender.drain(skipped)
     for receiver in receivers:
         receiver.join()
-
-
-def _groups(stages: int, per_rank: int, backend: str) -> dict[tuple[int, str], dist.ProcessGroup]:
-    """The process group of every link, by (receiving stage, kind): one for activations, one for
-    gradients. NCCL knows no tags and delivers in the order of posting, so where two links can
-    join the same two ranks each has a group of its own."""
-    links = [(to, FORWARD) for to in range(1, stages)] + [(to, BACKWARD) for to in range(stages)]
-    everyone = list(range(dist.get_world_size()))
-    if backend == "gloo" or per_rank == 1:
-        of = {kind: dist.new_group(everyone, backend=backend) for kind in (FORWARD, BACKWARD)}
-        return {(to, kind): of[kind] for to, kind in links}
-    return {link: dist.new_group(everyone, backend=backend) for link in links}

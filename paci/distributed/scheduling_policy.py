@@ -1,4 +1,4 @@
-"""Whoever computes when a message comes goes on computing; who waits for it runs afterwards.
+"""A message does not preempt the rank that computes; the rank that waits for it runs afterwards.
 
     usual    rank 2  F5 ──┐ message to rank 3   ┌── F5      two switches, and cold caches
              rank 3       └─ reads, posts, ... ─┘
@@ -6,7 +6,8 @@
              rank 3                └─ reads, posts, ...
 
 Linux calls the first wake-up preemption. Without it ranks get more done where they outnumber
-processors; time slices end as ever.
+processors; time slices end as ever. Ranks that drive GPUs have processors of their own, and would
+only wake up later.
 """
 
 import os
@@ -15,12 +16,13 @@ from contextlib import contextmanager, suppress
 
 
 @contextmanager
-def batch_scheduling() -> Iterator[None]:
-    """Inside, this thread preempts nobody when something wakes it up; nor do the threads and the
-    processes that it starts there, ever. That is Linux's SCHED_BATCH, see sched(7). A thread that
-    is given another policy than the usual one keeps it, and everybody does where none may be
-    chosen."""
-    changed = _change(os.SCHED_OTHER, os.SCHED_BATCH)
+def batch_scheduling(enabled: bool = True) -> Iterator[None]:
+    """Put this thread under Linux's SCHED_BATCH (see sched(7)) inside the block.
+
+    Threads and processes that it starts there stay under it. A thread that was given another
+    policy than the usual one keeps it, and so does every thread where none may be chosen.
+    """
+    changed = enabled and _change(os.SCHED_OTHER, os.SCHED_BATCH)
     try:
         yield
     finally:
@@ -28,10 +30,10 @@ def batch_scheduling() -> Iterator[None]:
             _change(os.SCHED_BATCH, os.SCHED_OTHER)
 
 
-def _change(policy: int, to: int) -> bool:
-    """Whether this thread had `policy`, and so has the other now."""
+def _change(before: int, after: int) -> bool:
+    """Change this thread's policy if it is `before`; return whether it was changed."""
     with suppress(OSError):  # forbidden; or unknown, where the kernel only resembles Linux
-        if os.sched_getscheduler(0) == policy:
-            os.sched_setscheduler(0, to, os.sched_param(0))
+        if os.sched_getscheduler(0) == before:
+            os.sched_setscheduler(0, after, os.sched_param(0))
             return True
     return False

@@ -1,4 +1,4 @@
-"""What one rank has noted of a segment, and how the segment comes together from all ranks."""
+"""The statistics of one rank, and how the segment comes together from those of all ranks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,8 @@ from paci.simulation.timeline import Timeline
 
 @dataclass(frozen=True)
 class RankStatistics:
-    """Those of one rank; see `Segment`. Times are seconds of a clock that all ranks share."""
+    """What one rank has noted of a segment; see `Segment`. `started` and `ended` are seconds of a
+    clock that all ranks share."""
 
     started: float
     ended: float
@@ -26,7 +27,7 @@ class RankStatistics:
     def of(
         cls, engine: Engine, started: float, offset: float, interrupted: bool
     ) -> "RankStatistics":
-        """`offset` is added to this rank's clock to give the common one."""
+        """Return those of a rank whose clock the `offset` turns into the common one."""
         stages = list(engine.stages.values())
         device = stages[0].device
         return cls(
@@ -35,20 +36,20 @@ class RankStatistics:
             interrupted=interrupted,
             waiting=dict(engine.waiting),
             allocated=torch.cuda.max_memory_allocated(device) if device.type == "cuda" else None,
-            stages=list(map(StageStatistics.of, stages)),
+            stages=[StageStatistics.of(stage) for stage in stages],
         )
 
 
 def segment_of(
     ranks: Sequence[RankStatistics], steps: Sequence[Step], losses: list[float], accumulation: int
 ) -> Segment:
-    """The segment of all `ranks`, whose actions are `steps`."""
-    allocated = [books.allocated for books in ranks]
+    """Return the segment of all `ranks`, whose actions are `steps`."""
+    allocated = [rank.allocated for rank in ranks]
     return Segment.of(
-        (stage for books in ranks for stage in books.stages),
+        (stage for rank in ranks for stage in rank.stages),
         losses,
         Timeline(steps, len(ranks), accumulation),
-        waiting=[books.waiting for books in ranks],
+        waiting=[rank.waiting for rank in ranks],
         allocated=None if None in allocated else allocated,
-        interrupted=any(books.interrupted for books in ranks),
+        interrupted=any(rank.interrupted for rank in ranks),
     )

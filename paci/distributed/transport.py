@@ -1,32 +1,29 @@
-"""Messages between ranks, one way: gloo between processors, NCCL between GPUs.
+"""Messages of one directed link between two ranks.
 
-    rank 0                 rank 1                 rank 2
-    Sender ─ activations ▶ Receiver
-                           Sender ─ activations ▶ Receiver       one process group
-    Receiver ◀ gradients ─ Sender
-                           Receiver ◀ gradients ─ Sender         another
+    rank 0                                  rank 1
+    Sender ── Channel ══ bytes ══ Channel ──▶ Receiver (a thread) ──▶ inbox
 
-Between two ranks messages of one direction arrive in order, of one shape agreed before, so a
-message is the bare tensor. Neither gloo nor NCCL says that a message has come without being waited
-for; a thread for each direction waits, asleep. Its next receive is always posted before the
-message comes, so that a send never waits for what the receiving rank is busy with.
+A `Channel` carries tensors: `GlooChannel` between processors, `NcclChannel` between GPUs. Messages
+of one link arrive in order and have one shape, which both ends know, so that a message is the bare
+tensor. Neither gloo nor NCCL tells that a message has come unless somebody waits for it. So each
+link has a thread that waits, asleep, and posts its next receives before their messages come.
 """
 
+from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from queue import SimpleQueue
-from threading import Thread
-from typing import NamedTuple
+from threading import Semaphore, Thread
+from typing import Any, NamedTuple, Protocol
 
 import torch
-import torch.distributed as dist
 
-AHEAD = 2  # messages of a link that are under way and not yet waited for, at either end
+AHEAD = 2  # receives that are posted, and sends that are not waited for, on each link
 
 
 class Spec(NamedTuple):
-    """What every message of a link looks like."""
+    """What every message of a link looks like at its two ends."""
 
     shape: tuple[int, ...]
     dtype: torch.dtype
@@ -43,35 +40,100 @@ class Spec(NamedTuple):
         return torch.zeros(self.shape, dtype=self.dtype, device=self.device)
 
 
-class LinkLost(Exception):
-    """The rank at the other end of a link is gone, and with it what concerned `microbatch`."""
+class Link(NamedTuple):
+    """The way of all messages of one `kind` to `stage`, from rank `source` to rank `target`."""
 
-    def __init__(self, rank: int, stage: int, microbatch: int, why: str):
+    stage: int
+    kind: str
+    source: int
+    target: int
+
+
+class LinkLost(Exception):
+    """The connection to `rank` has closed while a message of `microbatch` to or from its `stage`
+    was under way; micro-batches count from the beginning of the segment."""
+
+    def __init__(self, rank: int | None, stage: int | None, microbatch: int | None, why: str):
         super().__init__(why)
         self.rank, self.stage, self.microbatch = rank, stage, microbatch
 
 
 @contextmanager
 def link_errors(rank: int | None) -> Iterator[None]:
-    """Inside is only communication, with `rank` or (None) with all; `LinkLost` if it fails."""
+    """Raise `LinkLost` for errors inside, where there is only communication: with `rank`, or
+    (None) with all ranks."""
     try:
         yield
     except RuntimeError as error:
         raise LinkLost(rank, None, None, str(error)) from error
 
 
-class Sender:
-    """The sending end of a link to `stage`, which is at `rank`. Messages are about micro-batches
-    0, 1, 2, ...; a sent tensor is contiguous, and must not be changed any more."""
+class PendingSend(Protocol):
+    def wait(self) -> object:
+        """Block this thread until the message has been taken."""
 
-    def __init__(self, group: dist.ProcessGroup, rank: int, stage: int, spec: Spec):
+
+class PendingReceive(Protocol):
+    def wait(self) -> torch.Tensor:
+        """Block this thread until the message is there, and return it."""
+
+
+class Channel(ABC):
+    """One end of a directed link. All methods, and those of what they return, raise
+    `ConnectionError` if the other end is gone, and errors of the device as they are."""
+
+    @abstractmethod
+    def send(self, tensor: torch.Tensor) -> PendingSend:
+        """Start sending `tensor`, which is contiguous and does not change any more."""
+
+    @abstractmethod
+    def send_placeholder(self, spec: Spec) -> PendingSend:
+        """Answer a receive that is posted, where no message follows."""
+
+    @abstractmethod
+    def receive(self, spec: Spec) -> PendingReceive:
+        """Start receiving one message."""
+
+    def receiving(self) -> AbstractContextManager[Any]:
+        """Return the context in which a thread receives."""
+        return nullcontext()
+
+
+class Transport(ABC):
+    """The channels of one rank, by (receiving stage, kind).
+
+    Every rank makes one with all `links` of the pipeline, in one order, because making process
+    groups takes all ranks; it has channels for the links that begin or end at it. With a
+    `message_dtype` floating-point messages travel in that type.
+    """
+
+    channels: Mapping[tuple[int, str], Channel]
+
+    @abstractmethod
+    def warm_up(self) -> None:
+        """Send one message over every link, so that later ones find it at full speed."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Give the process groups back; every rank does."""
+
+
+def in_transit(dtype: torch.dtype, message_dtype: torch.dtype | None) -> torch.dtype:
+    """Return the type in which a message of `dtype` travels."""
+    return message_dtype if message_dtype and dtype.is_floating_point else dtype
+
+
+class Sender:
+    """The sending end of a link to `stage` at `rank`, for messages of micro-batches 0, 1, 2, ..."""
+
+    def __init__(self, channel: Channel, rank: int, stage: int, spec: Spec):
         self.rank, self.stage, self.spec = rank, stage, spec
-        self._backend = _backend(group, spec)
-        self._sent: deque = deque()
+        self._channel = channel
+        self._pending: deque[PendingSend] = deque()
         self._count = 0
 
     def send(self, tensor: torch.Tensor) -> None:
-        """Start sending. Waits for the message before the last one, which was taken long ago."""
+        """Start sending; wait for the message before the last one, which was taken long ago."""
         if tensor.shape != self.spec.shape or tensor.dtype != self.spec.dtype:
             raise ValueError(
                 f"all micro-batches must have one shape: to stage {self.stage} go "
@@ -80,87 +142,82 @@ class Sender:
             )
         self._count += 1
         try:
-            self._sent.append((self._backend.send([tensor], self.rank, self.stage), tensor))
-            if len(self._sent) > AHEAD:
-                self._wait()
-        except RuntimeError as error:
+            self._pending.append(self._channel.send(tensor))
+            if len(self._pending) > AHEAD:
+                self._pending.popleft().wait()
+        except ConnectionError as error:
             raise LinkLost(self.rank, self.stage, self._count - 1, str(error)) from error
 
-    def finish(self, unanswered: int = 0) -> None:
-        """All is sent; wait until it has been taken. The `unanswered` last messages that the
-        receiver counts on never will be: answer the receives that it has posted for them, so that
-        the next message over this group meets none of them."""
-        for _ in range(min(unanswered, AHEAD)):
-            self.send(self.spec.empty())
-        with link_errors(self.rank):
-            while self._sent:
-                self._wait()
+    def drain(self, skipped: int = 0) -> None:
+        """Wait until all messages have been taken.
 
-    def _wait(self) -> None:
-        work, _ = self._sent.popleft()
-        work.wait()
+        After an early stop the receiver still expects `skipped` messages. Placeholders answer the
+        receives that it has posted for them, so that later messages do not meet these.
+        """
+        try:
+            for _ in range(min(skipped, AHEAD)):
+                self._pending.append(self._channel.send_placeholder(self.spec))
+            while self._pending:
+                self._pending.popleft().wait()
+        except ConnectionError as error:
+            raise LinkLost(self.rank, None, None, str(error)) from error
 
 
 class Receiver(Thread):
-    """The receiving end of a link from `stage`, which is at `rank`, to stage `to`: puts `count`
-    messages of a `kind` into `inbox`, each as (to, kind, tensor), or a `LinkLost`, after which
-    nothing comes."""
+    """The receiving end of a link from stage `source` at `rank` to `stage`: puts `count` messages
+    of a `kind` into `inbox`, each as (stage, kind, tensor).
+
+    After an error, which it puts there as well, nothing more comes. With `room` it posts a receive
+    only after acquiring it, so that whoever takes messages out decides how many may wait.
+    """
 
     def __init__(
         self,
-        group: dist.ProcessGroup,
+        channel: Channel,
         rank: int,
+        source: int,
         stage: int,
-        to: int,
         kind: str,
         spec: Spec,
         count: int,
-        inbox: SimpleQueue,
+        inbox: "SimpleQueue[Any]",
+        room: Semaphore | None = None,
     ):
         super().__init__(daemon=True)
-        self.rank, self.stage, self.to, self.kind, self.spec = rank, stage, to, kind, spec
-        self._backend = _backend(group, spec)
-        self.count = self._handed_on = count
-        self.inbox = inbox
+        self.rank, self.source, self.stage, self.kind, self.spec = rank, source, stage, kind, spec
+        self._channel = channel
+        self._count = self._wanted = count
+        self._inbox = inbox
+        self._room = room
         self.start()
 
     def stop_after(self, count: int) -> None:
-        """No message from `count` on means anything: all ranks were told to stop early."""
-        self._handed_on = count
+        """Take the messages from `count` on for placeholders: all ranks stop early."""
+        self._wanted = count
+
+    def make_room(self) -> None:
+        """Let one more message wait in the inbox."""
+        if self._room:
+            self._room.release()
 
     def run(self) -> None:
-        on_device = self.spec.device.type == "cuda"
         taken = 0
         try:
-            posted = deque(self._post() for _ in range(min(AHEAD, self.count)))
-            while posted:
-                tensor, work = posted.popleft()
-                work.wait()
-                if on_device:
-                    _settle(tensor)
-                taken += 1
-                if taken <= self._handed_on:
-                    self.inbox.put((self.to, self.kind, tensor))
-                    if taken + len(posted) < self.count:
-                        posted.append(self._post())
-        except RuntimeError as error:
-            self.inbox.put(LinkLost(self.rank, self.stage, taken, str(error)))
+            with self._channel.receiving():
+                pending = deque(self._post() for _ in range(min(AHEAD, self._count)))
+                while pending:
+                    tensor = pending.popleft().wait()
+                    taken += 1
+                    if taken <= self._wanted:
+                        self._inbox.put((self.stage, self.kind, tensor))
+                        if taken + len(pending) < self._count:
+                            pending.append(self._post())
+        except ConnectionError as error:
+            self._inbox.put(LinkLost(self.rank, self.source, taken, str(error)))
+        except BaseException as error:
+            self._inbox.put(error)
 
-    def _post(self) -> tuple[torch.Tensor, dist.Work]:
-        tensor = self.spec.empty()
-        return tensor, self._backend.recv([tensor], self.rank, self.to)
-
-
-def _settle(tensor: torch.Tensor) -> None:
-    """NCCL's `wait` only makes this thread's stream wait; that stream, and no other, is waited
-    for."""
-    event = torch.cuda.Event(blocking=True)
-    event.record(torch.cuda.current_stream(tensor.device))
-    event.synchronize()
-    tensor.record_stream(torch.cuda.default_stream(tensor.device))
-
-
-def _backend(group: dist.ProcessGroup, spec: Spec):
-    """What carries the group's messages. The group itself would look it up for each of them, by
-    way of PyTorch's dispatcher, which is a tenth of what a message costs."""
-    return group._get_backend(spec.device)
+    def _post(self) -> PendingReceive:
+        if self._room:
+            self._room.acquire()
+        return self._channel.receive(self.spec)

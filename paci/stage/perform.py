@@ -31,6 +31,9 @@ class Mailbox:
     def put(self, stage: int, kind: str, tensor: torch.Tensor) -> None:
         self._waiting[stage, kind].append(tensor)
 
+    def has(self, stage: int, kind: str) -> bool:
+        return bool(self._waiting[stage, kind])
+
     def take(self, stage: int, kind: str) -> torch.Tensor:
         return self._waiting[stage, kind].popleft()
 

@@ -16,8 +16,9 @@ import torch.distributed as dist
 
 import paci
 from paci import checkpoint
+from paci.distributed.emulated import Emulation
 from paci.distributed.failure import RankFailed
-from paci.distributed.links import WIDE
+from paci.distributed.gloo import WIDE
 from paci.distributed.transport import Receiver
 from tests.paci import toys
 
@@ -84,7 +85,7 @@ def emulated(schedules: list[str], cost: paci.Cost, m: int) -> list:
     """The segment of two windows of m micro-batches of each, where stages wait."""
     segments = []
     for schedule in schedules:
-        line = pipeline(own_stages(schedule), schedule, m, emulate=cost)
+        line = pipeline(own_stages(schedule), schedule, m, make_stage=Emulation(cost))
         line.train(toys.batches(m))
         segments.append(line.train(toys.batches(2 * m)))
         line.close()

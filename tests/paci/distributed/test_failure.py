@@ -3,7 +3,7 @@ import pickle
 
 import pytest
 
-from paci.distributed.failure import EXIT, LOST, RankFailed, as_told
+from paci.distributed.failure import EXIT, LOST, RankFailed, report_failure
 
 FAILURES = [
     (RankFailed.of(1, ArithmeticError("boom"), (2, 57)), False, "ArithmeticError: boom"),
@@ -28,8 +28,8 @@ def test_what_is_not_known_is_not_said():
 
 def test_where_in_the_code_is_printed_at_the_rank_that_failed(capsys):
     error = ArithmeticError("boom")
-    assert str(as_told(1, error)) == "rank 1: ArithmeticError: boom"
+    assert str(report_failure(1, error)) == "rank 1: ArithmeticError: boom"
     assert capsys.readouterr().err == "ArithmeticError: boom\n"
     failure = RankFailed.of(1, error)
-    assert as_told(0, failure) is failure
+    assert report_failure(0, failure) is failure
     assert capsys.readouterr().err == ""
