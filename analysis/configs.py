@@ -7,7 +7,6 @@ import yaml
 
 from analysis.logs import Unreadable
 from analysis.variants import Variant
-from paci.method import options_text
 from paci.schedules import SCHEDULES
 
 RECIPE = ("model", "data", "optimizer", "tokens", "stages")
@@ -31,16 +30,8 @@ def read_config(path: Path) -> dict:
     except (OSError, UnicodeDecodeError, yaml.YAMLError):
         raise Unreadable("config.yaml is not readable YAML") from None
     try:
-        method = config["method"]
-        variant = Variant(
-            method=str(method["name"]),
-            schedule=str(method["schedule"]),
-            accumulation=int(method["accumulation"]),
-            slack=int(method.get("slack") or 0),
-            weights=str(method.get("weights") or "live"),
-            stages=int(config["stages"]),
-            options=options_text(method.get("options") or {}),
-        )
+        optimizer = str((config.get("optimizer") or {}).get("name"))
+        variant = Variant.read(config["method"], optimizer, stages=int(config["stages"]))
         row = {
             "experiment": str(config["experiment"] or NO_EXPERIMENT),
             "scale": str(config["scale"]),

@@ -1,68 +1,51 @@
-"""What a run's method is called in tables, and how far its weights may drift."""
+"""A method at a number of stages: what the comparisons of the paper tell apart."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from paci.method import label
-from paci.schedules import SCHEDULES, theory
-from paci.simulation.traits import VERSIONED
+from paci.method import Method
 
 
-@dataclass(frozen=True, order=True)
-class Variant:
-    """A method with the numbers that tell it from its siblings: one line of a table."""
+@dataclass(frozen=True)
+class Variant(Method):
+    """A method in a pipeline of `stages` stages: one line of a table."""
 
-    method: str
-    schedule: str
-    accumulation: int
-    slack: int
-    weights: str
-    stages: int
-    options: str = ""  # the schedule's own, "stages_per_rank=2"
+    stages: int = field(kw_only=True)
 
     @property
     def asynchronous(self) -> bool:
         """Whether a stage updates while micro-batches are in flight through it."""
-        return not SCHEDULES[self.schedule].flushes
+        return not self.flushes
 
     @property
     def is_flush(self) -> bool:
-        """The baseline of every comparison."""
-        return self.method == "1f1b-flush"
+        """Whether this is the baseline of every comparison."""
+        return self.name == "1f1b-flush"
 
     @property
     def is_paci(self) -> bool:
-        """One copy of the weights, of which backwards see the newest; whatever the slack."""
-        return self.method == "paci" and self.weights == "live"
-
-    @property
-    def label(self) -> str:
-        flushes = not self.asynchronous
-        return label(
-            self.method, flushes, self.accumulation, self.slack, self.weights, self.options
-        )
-
-    def drift_bound(self, stage: int) -> int:
-        """Most versions between the weights that a micro-batch's forward and its backward see, at
-        a stage counted from 0."""
-        return 0 if self.weights in VERSIONED else self._updates_between(stage)
-
-    def _updates_between(self, stage: int) -> int:
-        """Most updates between a micro-batch's forward and its backward, whatever they see."""
-        if not self.asynchronous:
-            return 0
-        return theory.drift_bound(self.stages, stage, self.accumulation, self.slack)
+        """Whether there is one copy of the weights and backwards see the newest, at any slack."""
+        return self.name == "paci" and self.weights == "live"
 
     @property
     def max_drift(self) -> int:
-        """Δmax, the bound of the first stage."""
+        """Δmax, the drift bound of the first stage."""
         return self.drift_bound(0)
 
     @property
     def is_mild_paci(self) -> bool:
-        """PACI with the drift that the paper's claims are about."""
+        """Whether this is PACI with the drift that the paper's claims are about."""
         return self.is_paci and 1 <= self.max_drift <= 2
 
     @property
-    def order(self) -> tuple:
-        """Sort key of every table and legend: flush first, then the least delay first."""
-        return self.asynchronous, self._updates_between(0), -self.accumulation, self.label
+    def order(self) -> tuple[bool, int, int, str]:
+        """The sort key of every table and legend: flush first, then the least delay first."""
+        delay = self.updates_between(self.stages, 0)
+        return self.asynchronous, delay, -self.accumulation, self.label
+
+    def __lt__(self, other: "Variant") -> bool:
+        return self.order < other.order
+
+    def drift_bound(self, stage: int) -> int:
+        """Return the most versions between the weights that a micro-batch's forward and its
+        backward see at `stage`, which counts from 0."""
+        return self.drift_bound_at(self.stages, stage)

@@ -27,7 +27,7 @@ from paci.actions import ENDS_BACKWARD
 from paci.checks import not_negative, positive
 from paci.cost import Durations
 from paci.schedules import theory
-from paci.simulation.event_loop import play
+from paci.simulation.event_loop import run_schedule
 
 
 def main() -> None:
@@ -117,7 +117,7 @@ def simulated(point: Point) -> dict:
     durations = Durations(point.cost, point.stages, point.microbatches, point.seed)
 
     def watched() -> Iterator[tuple]:
-        for step in play(rule, point.microbatches, durations):
+        for step in run_schedule(rule, point.microbatches, durations):
             _, stage, kind, _, _, end, _ = step
             if stage == last and kind in ENDS_BACKWARD:
                 finished.append(end)

@@ -18,13 +18,11 @@ from tabulate import tabulate
 
 from experiments import models
 from experiments.config import compose
-from experiments.config.derived import ranks
+from experiments.config.derived import method_of, ranks, schedule_of
 from experiments.data import tokenisers
 from experiments.grid.runs import grid
 from experiments.terminal.command_line import user_errors
 from paci import simulate
-from paci.method import label, options_text
-from paci.schedules import SCHEDULES
 
 PAPER_HOURS, PAPER_GPUS = 84, 8
 START = 120  # seconds that a throughput run takes before it counts
@@ -46,8 +44,8 @@ def main() -> None:
         configs = grid(given.overrides)
     rows = Counter()
     for config in configs:
-        hours = run_hours(config, rate)
-        rows[method(config), config.batch, ranks(config), f"{hours:.3g}"] += hours * ranks(config)
+        label, hours, gpus = method_of(config).label, run_hours(config, rate), ranks(config)
+        rows[label, config.batch, gpus, f"{hours:.3g}"] += hours * gpus
     seeds = len({config.seed for config in configs})
     table = [(*row, f"{gpu_hours:,.0f}") for row, gpu_hours in rows.items()]
     headers = ["method", "batch", "GPUs", "hours a run", f"GPU-hours, {seeds} seeds"]
@@ -74,25 +72,15 @@ def flops_per_token(config: DictConfig) -> float:
 
 def utilisation(config: DictConfig) -> float:
     """Of the ranks, in a run of many windows."""
-    chosen, a = config.method, config.method.accumulation
-    options = dict(chosen.options)
-    microbatches = math.ceil(512 / a) * a
-    return simulate(
-        chosen.schedule, config.stages, microbatches, a, chosen.slack, **options
-    ).utilization
+    rule = schedule_of(config)
+    microbatches = math.ceil(512 / rule.accumulation) * rule.accumulation
+    return simulate(rule, rule.stages, microbatches).utilization
 
 
 def paper_rate() -> float:
     """FLOPs a second of a GPU in the paper."""
     config = compose(["scale=paper"])
     return config.tokens * flops_per_token(config) / (PAPER_HOURS * 3600 * PAPER_GPUS)
-
-
-def method(config: DictConfig) -> str:
-    """As every table calls it."""
-    chosen = config.method
-    flushes, options = SCHEDULES[chosen.schedule].flushes, options_text(chosen.options)
-    return label(chosen.name, flushes, chosen.accumulation, chosen.slack, chosen.weights, options)
 
 
 if __name__ == "__main__":

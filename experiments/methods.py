@@ -18,10 +18,10 @@ from tabulate import tabulate
 
 from experiments import CONF
 from experiments.config import compose
-from experiments.config.derived import cost_of, is_measured, schedule_of
+from experiments.config.derived import cost_of, is_measured, method_of
 from experiments.terminal.command_line import overrides, user_errors
-from paci.schedules import SCHEDULES
-from paci.simulation.traits import Traits, shared_out, stages_per_rank, traits_of
+from paci.method import Method
+from paci.simulation.traits import Traits, traits_of
 
 PUBLISHED = Path(__file__).resolve().parents[1] / "paper_figures" / "reference" / "methods.csv"
 ANY_MODEL = ["model.layers=10000", "evaluations=1", "tokens=1_000_000_000"]  # none is trained
@@ -72,11 +72,10 @@ def compare(overrides: list[str]) -> tuple[list[Row], dict[str, str]]:
 
 def configure(name: str, base: DictConfig, overrides: list[str]) -> DictConfig:
     """The configuration of one method, at the ranks and the batch of `base`."""
-    method = OmegaConf.load(CONF / "method" / f"{name}.yaml")
-    method = method.get("method", method)
-    v = stages_per_rank(method.schedule, method.options)
-    sizes = [f"method={name}", f"stages={v * base.stages}"]
-    if SCHEDULES[method.schedule].flushes:
+    table = OmegaConf.to_container(OmegaConf.load(CONF / "method" / f"{name}.yaml"))
+    method = Method.read(table.get("method", table))
+    sizes = [f"method={name}", f"stages={method.stages_per_rank * base.stages}"]
+    if method.flushes:
         sizes.append(f"method.accumulation={base.batch}")
     else:
         sizes.append("batch=${method.accumulation}")
@@ -84,11 +83,11 @@ def configure(name: str, base: DictConfig, overrides: list[str]) -> DictConfig:
 
 
 def row(config: DictConfig) -> Row:
-    """What the method of `config` is like, by simulation."""
-    method, rule = config.method, schedule_of(config)
-    cost = shared_out(cost_of(config), rule.stages // len(rule.placement))
-    traits = traits_of(rule, method.weights, cost, config.seed)
-    return Row(method.name, rule.accumulation, rule.flushes, traits)
+    """Simulate the method of `config`."""
+    method = method_of(config)
+    ranks = config.stages // method.stages_per_rank
+    traits = traits_of(method, ranks, cost_of(config), config.seed)
+    return Row(method.name, method.accumulation, method.flushes, traits)
 
 
 def published() -> dict[str, dict[str, str]]:

@@ -24,7 +24,7 @@ from experiments.config.derived import schedule_of
 from experiments.run.pipelines import build_pipeline
 from experiments.run.run import Run
 from experiments.terminal.progress import Progress
-from paci import LocalPipeline, Recorded, read_orders
+from paci import FixedOrder, LocalPipeline, read_orders
 from paci.simulation.event_loop import Deadlock
 
 
@@ -77,14 +77,14 @@ def _run_of(config: DictConfig, folder: Path) -> Run:
     return Run(config)
 
 
-def recorded_orders(folder: Path, run: Run) -> dict[int, Recorded]:
+def recorded_orders(folder: Path, run: Run) -> dict[int, FixedOrder]:
     """{update at which a segment ended: the order of its actions}. Raises ValueError if they do not
     lead to the end of the run."""
     segments = {}
     for file in sorted((folder / "orders").glob("*.csv")):
         try:
             orders = read_orders(file.read_text())
-            order = Recorded(orders, run.config.method.accumulation)
+            order = FixedOrder(orders, run.config.method.accumulation)
             if order.stages != run.config.stages:
                 raise ValueError(f"it is of {order.stages} stages, the run of {run.config.stages}")
             segments[int(file.stem)] = order
@@ -106,7 +106,7 @@ def recorded_weights(folder: Path) -> dict[str, torch.Tensor]:
     return weights
 
 
-def replay(run: Run, pipeline: LocalPipeline, segments: dict[int, Recorded]) -> None:
+def replay(run: Run, pipeline: LocalPipeline, segments: dict[int, FixedOrder]) -> None:
     """Train `pipeline` in the orders of `segments`."""
     a, done = run.config.method.accumulation, 0
     for end, order in Progress(iterable=segments.items(), desc="replay", unit="segment"):

@@ -4,30 +4,44 @@
     paci.LocalPipeline        the same schedule on real tensors, stages taking turns in one process
     paci.DistributedPipeline  the same again, one process per rank on torch.distributed
 
-What they are made of; the first two lines import no torch, so that `import paci` and a simulation
-take a fraction of a second:
+A schedule is a rule that all three executors ask what a rank does next. The packages, each of which
+uses those above it only:
 
-    actions cost schedules/ clock simulate timeline  what happens when
-    theory traits delay partition label checks       closed forms, and what follows from them
-    stage split weights/ ledger memory draws         one stage: its mathematics and its books
-    local                                            all stages in one process
-    perform segment checkpoint                       what both executors do, and what is left
-    distributed engine links transport books         a rank a process: its loop, its messages
-    handshake bulletin failure evaluation wakeups    what ranks settle, tell each other, do besides
-    launch emulated                                  processes here; devices that are not there
+    actions cost microbatches   what a rank does, and how long it takes
+    schedules/                  the rules, fixed orders, and closed forms (`theory`)
+    simulation/                 the event loop, its results, the timeline
+    method partition            a schedule with its weights and optimizer; cutting a model
+    stage/                      one stage: its mathematics, weight versions, memory, random numbers
+    segment checkpoint local    results of a `train`, saved state, all stages in one process
+    distributed/                one process per rank: engine, messages, failures, launching
+
+Everything above `stage/` works without torch, so that `import paci` and a simulation start quickly.
 """
+
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING
 
 from paci.actions import read_orders, write_orders
 from paci.cost import Cost
-from paci.schedules import SCHEDULES, Recorded, Schedule
+from paci.schedules import SCHEDULES, FixedOrder, Schedule
 from paci.simulation.simulate import Simulation, simulate
+
+if TYPE_CHECKING:
+    from paci.distributed.pipeline import DistributedPipeline
+    from paci.local import LocalPipeline
+
+try:
+    __version__ = version("paci-harness")
+except PackageNotFoundError:  # a checkout that is not installed
+    __version__ = "0+unknown"
 
 __all__ = [
     "SCHEDULES",
     "Cost",
     "DistributedPipeline",
+    "FixedOrder",
     "LocalPipeline",
-    "Recorded",
     "Schedule",
     "Simulation",
     "read_orders",
@@ -35,14 +49,18 @@ __all__ = [
     "write_orders",
 ]
 
+_WITH_TORCH = {
+    "LocalPipeline": "paci.local",
+    "DistributedPipeline": "paci.distributed.pipeline",
+}
 
-def __getattr__(name: str):
-    if name == "LocalPipeline":
-        from paci.local import LocalPipeline
 
-        return LocalPipeline
-    if name == "DistributedPipeline":
-        from paci.distributed.pipeline import DistributedPipeline
-
-        return DistributedPipeline
+def __getattr__(name: str) -> object:
+    """Import the pipelines, and with them torch, when they are first used."""
+    if name in _WITH_TORCH:
+        return getattr(import_module(_WITH_TORCH[name]), name)
     raise AttributeError(f"module 'paci' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

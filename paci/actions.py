@@ -1,20 +1,22 @@
-"""What a rank can do, and how it is written down.
+"""Actions of a rank, and their text form.
 
 An action is written as PyTorch writes it, stage then kind then micro-batch:
 
     2F0   forward of micro-batch 0 at stage 2
-    2B0   its whole backward
-    2I0   the half of the backward that gives the gradient of the input
-    2W0   the half that gives the gradients of the weights
+    2B0   its full backward
+    2I0   the first half of a split backward: the gradient of the input
+    2W0   the second half: the gradients of the weights
 
-An *order* is the actions of one rank from first to last; the orders of all ranks are written one
-rank a line, actions separated by commas (PyTorch's CSV of a schedule), or read from a grid:
+An *order* is the list of one rank's actions from first to last. The orders of all ranks are
+written as PyTorch's CSV of a schedule, one line per rank with commas between the actions.
+`read_orders` also reads grids:
 
     rank 0  0F0  0F1   .    .   0B0  0B1
     rank 1   .   1F0  1B0  1F1  1B1   .
 """
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 FORWARD = "F"
@@ -23,7 +25,7 @@ INPUT_GRADIENT = "I"
 WEIGHT_GRADIENT = "W"
 
 KINDS = (FORWARD, BACKWARD, INPUT_GRADIENT, WEIGHT_GRADIENT)
-ENDS_BACKWARD = (BACKWARD, WEIGHT_GRADIENT)  # with it the gradients of the weights are complete
+ENDS_BACKWARD = (BACKWARD, WEIGHT_GRADIENT)  # these complete the gradients of the weights
 
 _NOTATION = re.compile(r"(\d+)([FBIW])(\d+)")
 _RANK = re.compile(r"^\s*rank\s+\d+\b")
@@ -41,7 +43,7 @@ class Action(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> "Action":
-        """Read one action; raises ValueError for anything that `str(action)` does not write."""
+        """Read one action; the inverse of `str(action)`. Raises ValueError for any other text."""
         match = _NOTATION.fullmatch(text.strip())
         if match is None:
             raise ValueError(
@@ -52,15 +54,16 @@ class Action(NamedTuple):
         return cls(int(stage), kind, int(microbatch))
 
 
-def write_orders(orders: list[list[Action]]) -> str:
-    """The orders of all ranks as text, one rank a line; `read_orders` is its inverse."""
+def write_orders(orders: Sequence[Sequence[Action]]) -> str:
+    """Return the orders of all ranks as text, one rank per line; the inverse of `read_orders`."""
     return "".join(",".join(map(str, order)) + "\n" for order in orders)
 
 
 def read_orders(text: str) -> list[list[Action]]:
-    """The orders of all ranks from text: actions separated by commas or blanks, one rank a line.
+    """Return the orders of all ranks from text with one rank per line.
 
-    Empty fields and lines, dots (steps of waiting) and names of ranks in front are skipped.
+    Actions are separated by commas or blanks. Empty fields and lines, dots (idle steps) and
+    leading names of ranks are skipped. Raises ValueError for anything that is not an action.
     """
     lines = [_RANK.sub("", line) for line in text.splitlines() if line.strip()]
     return [

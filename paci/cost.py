@@ -1,8 +1,10 @@
-"""What actions take on the simulated clock."""
+"""Times of actions on the simulated clock."""
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from itertools import cycle, islice
+from typing import Any
 
 import numpy
 
@@ -12,21 +14,27 @@ from paci.checks import is_number
 PerStage = float | Sequence[float]
 
 SHORTEST, LONGEST = 1e-100, 1e100  # beyond, sums and ratios of times leave floating point
+MAY_BE_ZERO = ("update", "transfer", "jitter")
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Times of one micro-batch, in any one unit; each a number, or one number per stage.
+    """Times of one micro-batch, in any one unit; each is one number, or one number per stage.
 
-    forward, backward   the whole forward and the whole backward, > 0 (any time: 0, or 1e-100 to
-                        1e100)
-    weight              the part of the backward that gives the gradients of the weights, where a
-                        schedule splits it off; half of it if not given
-    input               the other part, which gives the gradient of the input; what `weight` leaves
-                        of the backward if not given (measured, two halves are more than a whole)
-    update              one optimizer step, spent by the rank at the end of a window's last backward
-    transfer            from a stage to the next rank, activation or gradient
+    forward, backward   a full forward and a full backward; above 0
+    weight              the part of a split backward that gives the gradients of the weights; half
+                        of the backward if not given
+    input               the other part, which gives the gradient of the input; `backward` minus
+                        `weight` if not given (measured, the two may take longer than the backward)
+    update              an optimizer step, which the rank spends at the end of a window's last
+                        backward
+    transfer            a message, activation or gradient, from a stage to the next rank
     jitter              0.1 draws each duration within ±10 %, from (seed, stage, kind, micro-batch)
+    sizes               relative sizes of the micro-batches of a window, in order: micro-batch k
+                        takes sizes[k modulo their count] times as long, its messages too. See
+                        `paci.microbatches`
+
+    Raises ValueError for times outside 1e-100 to 1e100; update, transfer and jitter may be 0.
     """
 
     forward: PerStage = 1.0
@@ -36,16 +44,17 @@ class Cost:
     update: PerStage = 0.0
     transfer: PerStage = 0.0
     jitter: float = 0.0
+    sizes: Sequence[float] = (1.0,)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for field in fields(self):
             name, value = field.name, getattr(self, field.name)
             if name in ("weight", "input") and value is None:
                 continue
-            may_be_nothing = name in ("update", "transfer", "jitter")
-            for time in value if isinstance(value, (list, tuple)) else [value]:
-                if not is_number(time) or time < 0 or (time == 0 and not may_be_nothing):
-                    wanted = "at least 0" if may_be_nothing else "above 0"
+            may_be_zero = name in MAY_BE_ZERO
+            for time in value if isinstance(value, list | tuple) else [value]:
+                if not is_number(time) or time < 0 or (time == 0 and not may_be_zero):
+                    wanted = "at least 0" if may_be_zero else "above 0"
                     raise ValueError(f"cost.{name} must be a time {wanted}, not {value!r}")
                 if time and name != "jitter" and not SHORTEST <= time <= LONGEST:
                     raise ValueError(
@@ -53,15 +62,31 @@ class Cost:
                     )
         if not is_number(self.jitter) or self.jitter >= 1:
             raise ValueError(f"cost.jitter must be at least 0 and below 1, not {self.jitter!r}")
+        if not isinstance(self.sizes, list | tuple) or not self.sizes:
+            raise ValueError(f"cost.sizes must be a list of numbers, not {self.sizes!r}")
+
+    def per_stage(self, stages_per_rank: int) -> "Cost":
+        """Return the times of a rank, divided evenly among its stages.
+
+        Times that are given stage by stage, and those of messages, stay as they are.
+        """
+        shares: dict[str, Any] = {
+            name: time / stages_per_rank
+            for name in ("forward", "backward", "weight", "input", "update")
+            if isinstance(time := getattr(self, name), int | float)
+        }
+        return replace(self, **shares)
 
 
 class Durations:
     """A cost model laid out for `stages` stages and `microbatches` micro-batches from `first` on.
 
-    `of[kind][stage][m]`, `update[stage]` and `transfer[stage]` are times. All are rounded to one
-    binary grid, 2^-34 of the longest: their sums are then exact in floating point (to half a
-    million of the longest), whichever way they are added up, and two things that happen at the
-    same time on paper do so on this clock. No action is shorter than one tick of the grid.
+    `of[kind][stage][m]`, `transfer[stage][m]` and `update[stage]` are times, where m counts from
+    `first`. All are rounded to one binary grid, 2^-34 of the longest. Their sums are then exact in
+    floating point (up to half a million times the longest) in any order of addition, so events that
+    coincide on paper coincide on this clock. No action is shorter than one tick of the grid.
+
+    Raises ValueError if a list of times does not have one for each stage.
     """
 
     def __init__(self, cost: Cost, stages: int, microbatches: int, seed: int = 0, first: int = 0):
@@ -73,40 +98,49 @@ class Durations:
             else _per_stage("weight", cost.weight, stages)
         )
         input = (
-            _what_is_left(backward, weight)
+            _differences(backward, weight)
             if cost.input is None
             else _per_stage("input", cost.input, stages)
         )
         update = _per_stage("update", cost.update, stages)
         transfer = _per_stage("transfer", cost.transfer, stages)
 
-        longest = max(*forward, *backward, *weight, *input, *update, *transfer) * (1 + cost.jitter)
+        sizes = list(islice(cycle(cost.sizes), first + microbatches))[first:]
+        longest = max(*forward, *backward, *weight, *input, *update, *transfer)
+        longest *= (1 + cost.jitter) * max(1.0, *cost.sizes)
         tick = 2.0 ** (math.frexp(longest)[1] - 34)
-        self.update = [round(time / tick) * tick for time in update]
-        self.transfer = [round(time / tick) * tick for time in transfer]
 
-        def draw(kind: str, stage: int, time: float) -> list[float]:
+        def scaled(time: float, ticks: int = 0) -> list[float]:
+            """Return `time` for each micro-batch, of at least so many ticks."""
+            of_size = {size: max(ticks, round(time * size / tick)) * tick for size in {*sizes}}
+            return [of_size[size] for size in sizes]
+
+        def drawn(kind: str, stage: int, time: float) -> list[float]:
             key = (seed, stage, KINDS.index(kind))
             jitter = numpy.random.default_rng(key).uniform(-1, 1, first + microbatches)[first:]
-            return (numpy.rint(time * (1 + cost.jitter * jitter) / tick).clip(1) * tick).tolist()
+            times = time * numpy.asarray(sizes) * (1 + cost.jitter * jitter)
+            rounded: list[float] = (numpy.rint(times / tick).clip(1) * tick).tolist()
+            return rounded
 
-        def constant(kind: str, stage: int, time: float) -> list[float]:
-            return [max(1, round(time / tick)) * tick] * microbatches
-
+        self.update = [round(time / tick) * tick for time in update]
+        self.transfer = [scaled(time) for time in transfer]
         of_kind = {
             FORWARD: forward,
             BACKWARD: backward,
             INPUT_GRADIENT: input,
             WEIGHT_GRADIENT: weight,
         }
-        duration = draw if cost.jitter else constant
         self.of: dict[str, list[list[float]]] = {
-            kind: [duration(kind, stage, time) for stage, time in enumerate(times)]
+            kind: [
+                drawn(kind, stage, time) if cost.jitter else scaled(time, ticks=1)
+                for stage, time in enumerate(times)
+            ]
             for kind, times in of_kind.items()
         }
 
 
-def _what_is_left(backward: list[float], weight: list[float]) -> list[float]:
+def _differences(backward: list[float], weight: list[float]) -> list[float]:
+    """Return what `weight` leaves of `backward` at each stage; ValueError if that is nothing."""
     for i, (part, whole) in enumerate(zip(weight, backward, strict=True)):
         if part >= whole:
             raise ValueError(
@@ -116,6 +150,7 @@ def _what_is_left(backward: list[float], weight: list[float]) -> list[float]:
 
 
 def _per_stage(name: str, value: PerStage, stages: int) -> list[float]:
+    """Return one time per stage; ValueError if `value` is a list of another length."""
     if not isinstance(value, Sequence):
         return [float(value)] * stages
     if len(value) != stages:

@@ -15,7 +15,7 @@ from paci.cost import Cost, Durations
 from paci.pipeline import SegmentGuard
 from paci.schedules import Schedule, build
 from paci.segment import Batch, Segment, StageStatistics, Update
-from paci.simulation.event_loop import Step, play, whole_windows
+from paci.simulation.event_loop import Step, run_schedule, whole_windows
 from paci.simulation.timeline import Timeline
 from paci.stage.perform import Mailbox, perform
 from paci.stage.stage import LearningRate, Loss, MakeOptimizer, Stage, check_no_shared_parameters
@@ -95,7 +95,7 @@ class LocalPipeline:
             return batches[microbatch - first]
 
         with self._guard.segment(self.stages):
-            for step in play(self.schedule, len(batches), durations):
+            for step in run_schedule(self.schedule, len(batches), durations):
                 _, index, kind, microbatch, _, end, version = step
                 stage = self.stages[index]
                 rate, before = stage.learning_rate, stage.versions.version

@@ -7,8 +7,8 @@ import pandas as pd
 import yaml
 
 from paci import Cost
-from paci.schedules import SCHEDULES, Schedule, build
-from paci.simulation.traits import shared_out, stages_per_rank, traits_of
+from paci.method import Method
+from paci.simulation.traits import traits_of
 from paper_figures.command import main
 from paper_figures.published import published
 
@@ -26,14 +26,12 @@ def table() -> pd.DataFrame:
     copies of the weights beyond one, activations in those of 1F1B; each measured and as stated."""
     rows = []
     for stated in published("methods").itertuples():
-        method = configured(stated.method)
-        rule = rule_of(method)
-        cost = shared_out(COST, rule.stages // len(rule.placement))
-        it = traits_of(rule, method["weights"], cost)
+        method = configured(stated.method).with_window(WINDOW)
+        it = traits_of(method, RANKS, COST)
         rows.append(
             {
                 "method": stated.method,
-                "a or m": rule.accumulation,
+                "a or m": method.accumulation,
                 "bubble": it.bubble,
                 "bubble (stated)": stated.bubble,
                 "drift": it.drift,
@@ -44,7 +42,7 @@ def table() -> pd.DataFrame:
                 "copies (stated)": stated.copies,
                 "activations": it.activations,
                 "activations (stated)": stated.activations,
-                "synchronisation": "flush" if rule.flushes else "none",
+                "synchronisation": "flush" if method.flushes else "none",
             }
         )
     return pd.DataFrame(rows)
@@ -59,19 +57,10 @@ def note(_: pd.DataFrame) -> str:
     )
 
 
-def configured(name: str) -> dict:
-    """A method of conf/method/."""
+def configured(name: str) -> Method:
+    """Return a method of conf/method/."""
     config = yaml.safe_load((CONF / f"{name}.yaml").read_text(encoding="utf-8"))
-    return config.get("method", config)
-
-
-def rule_of(method: dict) -> Schedule:
-    """The schedule of a method at RANKS ranks."""
-    stages = RANKS * stages_per_rank(method["schedule"], method["options"])
-    flushes = SCHEDULES[method["schedule"]].flushes
-    accumulation = WINDOW if flushes else method["accumulation"]
-    options = method["options"]
-    return build(method["schedule"], stages, accumulation, method["slack"], **options)
+    return Method.read(config.get("method", config))
 
 
 if __name__ == "__main__":

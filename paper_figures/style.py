@@ -83,7 +83,7 @@ def colour(variant: Variant) -> str:
 def line(variant: Variant) -> dict[str, str]:
     """A variant's colour and dashes: flushes differ in these by m, stashed weights from live."""
     dashes = BY_COUNT.get(variant.accumulation, "-") if variant.is_flush else "-"
-    if variant.method == "paci" and not variant.is_paci:
+    if variant.name == "paci" and not variant.is_paci:
         dashes = (0, (3, 1.2))
     elif variant.slack:
         dashes = "-."

@@ -56,7 +56,7 @@ def _loss_claims(group, scale, paper_batch, published) -> list[dict]:
     if not bounded:
         missing = Verdict("–", UNTESTED, "no completed paci run with Δmax 1 or 2")
         rows.append(row("final loss tracks flush", "–", missing, "–"))
-    plain = [cell for cell in group if cell.variant.is_paci or cell.variant.method == "async-1f1b"]
+    plain = [cell for cell in group if cell.variant.is_paci or cell.variant.name == "async-1f1b"]
     plain = [cell for cell in plain if not differences(cell, plain[0])]
     ordered = [(c.variant.label, c.variant.max_drift, c.losses) for c in plain]
     verdict = unless_smoke(scale) or verdicts.grows_with_drift(ordered)

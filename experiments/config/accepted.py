@@ -5,7 +5,7 @@ import re
 
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
-from experiments.config.derived import cost_of, is_measured, schedule_of, updates
+from experiments.config.derived import cost_of, is_measured, method_of, updates
 from paci.checks import at_least, is_number, is_whole, not_negative
 from paci.cost import Durations
 
@@ -75,7 +75,7 @@ def check(config: DictConfig) -> None:
         _check_slurm(config.cluster)
     _check_executor(config)
     _check_sizes(config)
-    _check_method(config)
+    method_of(config).check(config.stages)
 
 
 def _check_each(config: DictConfig) -> None:
@@ -158,7 +158,7 @@ def _check_sizes(config: DictConfig) -> None:
             f"stages must be at most {units}, the units into which a model of {model.layers} "
             f"layers can be cut, not {config.stages}"
         )
-    schedule_of(config)  # refuses sizes that do not fit it
+    method_of(config).schedule_of(config.stages)  # refuses sizes that do not fit it
     if config.batch % accumulation:
         raise ValueError(
             f"batch must be a multiple of method.accumulation ({accumulation}), not {config.batch}"
@@ -168,18 +168,6 @@ def _check_sizes(config: DictConfig) -> None:
             f"tokens={config.tokens} make {updates(config)} updates of {config.batch} sequences "
             f"of {config.model.context} tokens, too few for evaluations={config.evaluations}"
         )
-
-
-def _check_method(config: DictConfig) -> None:
-    """What weights need of the schedule and the optimizer."""
-    method, in_flight = config.method, config.stages + config.method.slack
-    if method.weights == "double-buffered" and method.accumulation < in_flight:
-        raise ValueError(
-            f"double-buffered weights need method.accumulation of at least {in_flight}, as many "
-            f"micro-batches as are in flight at the first stage, not {method.accumulation}"
-        )
-    if method.weights == "predicted" and config.optimizer.name == "nadamw":
-        raise ValueError("predicted weights need optimizer adamw, whose steps can be foretold")
 
 
 def _check_slurm(cluster: DictConfig) -> None:

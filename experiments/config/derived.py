@@ -2,11 +2,13 @@
 
 import math
 from dataclasses import fields
+from typing import Any, cast
 
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from paci.cost import Cost, PerStage
-from paci.schedules import Schedule, build
+from paci.method import Method
+from paci.schedules import Schedule
 
 
 def updates(config: DictConfig) -> int:
@@ -41,10 +43,14 @@ def repeats_exactly(config: DictConfig) -> bool:
 
 
 def schedule_of(config: DictConfig) -> Schedule:
-    """The rule of the configured method; ValueError if there is none or its sizes do not fit."""
-    method = config.method
-    options = OmegaConf.to_container(method.options)
-    return build(method.schedule, config.stages, method.accumulation, method.slack, **options)
+    """Return the rule of the configured method; ValueError if its sizes or options do not fit."""
+    return method_of(config).schedule_of(config.stages)
+
+
+def method_of(config: DictConfig) -> Method:
+    """Return the configured method."""
+    table = cast(dict[str, Any], OmegaConf.to_container(config.method))
+    return Method.read(table, config.optimizer.name)
 
 
 def ranks(config: DictConfig) -> int:
@@ -96,7 +102,12 @@ def run_name(config: DictConfig) -> str:
     if method.weights != "live":
         parts.append(method.weights)
     parts += [
-        option if isinstance(value, DictConfig) else f"{option}={value}"
+        option if isinstance(value, DictConfig) else f"{option}={_in_a_name(value)}"
         for option, value in method.options.items()
     ]
     return "-".join([*parts, f"b{config.batch}", f"s{config.seed}"])
+
+
+def _in_a_name(value: object) -> str:
+    """Return an option's value as a part of a file name: a list as 4-4-2."""
+    return "-".join(map(str, value)) if isinstance(value, ListConfig) else str(value)

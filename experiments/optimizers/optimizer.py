@@ -7,7 +7,8 @@ import torch
 from omegaconf import DictConfig
 from torch import nn
 
-from paci.schedules.delay import mean_delay, rescaled
+from experiments.config.derived import method_of
+from paci.schedules.delay import rescaled
 
 
 def make_optimizer(config: DictConfig) -> Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]:
@@ -46,12 +47,9 @@ def learning_rates(config: DictConfig, updates: int) -> list[Callable[[int], flo
     The factor is warm-up and cosine and, for the first `optimizer.anneal` of the updates,
     PipeMare's smaller steps for late gradients (T1).
     """
-    settings, method = config.optimizer, config.method
+    settings, method = config.optimizer, method_of(config)
     factor = warmup_cosine(updates, settings.warmup, settings.final)
-    delays = [
-        mean_delay(config.stages, stage, method.accumulation, method.slack)
-        for stage in range(config.stages)
-    ]
+    delays = [method.mean_delay(config.stages, stage) for stage in range(config.stages)]
     return [rescaled(factor, delay, round(settings.anneal * updates)) for delay in delays]
 
 

@@ -97,7 +97,7 @@ class Engine:
     def stop_at(self, count: int) -> None:
         """Begin no micro-batch from `count` on. No rank has begun one of them."""
         self.count = min(self.count, count)
-        self.rule = self.rule.up_to(self.count)
+        self.rule = self.rule.truncated(self.count)
         self._admit_inputs()
 
     def _admit_inputs(self) -> None:

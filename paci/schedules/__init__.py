@@ -1,13 +1,14 @@
-"""All schedules by name. One file holds one rule; `rule.py` says what a rule is."""
+"""Pipeline schedules by name. One file holds one rule; `rule.py` defines what a rule is."""
 
 import inspect
+from typing import Any
 
 from paci.schedules.dualpipev import DualPipeV
+from paci.schedules.fixed_order import FixedOrder
 from paci.schedules.gpipe import GPipe
 from paci.schedules.interleaved import Interleaved1F1B
 from paci.schedules.one_f_one_b import OneFOneBFlush
 from paci.schedules.paci import PACI, Async1F1B
-from paci.schedules.recorded import Recorded
 from paci.schedules.rule import Schedule, StageView
 from paci.schedules.zb_2p import ZB1P, ZB2P
 from paci.schedules.zb_h1 import ZBH1
@@ -37,9 +38,9 @@ def build(
     stages: int,
     accumulation: int | None = None,
     slack: int = 0,
-    **options,
+    **options: Any,
 ) -> Schedule:
-    """The rule called `schedule` for `stages` stages; a `Schedule` passes through.
+    """Return the rule called `schedule` for `stages` stages; return a `Schedule` as it is.
 
     `accumulation` None is the schedule's own default (4; 1 for async-1f1b). Raises ValueError for
     an unknown name, for an option that the schedule does not have, and for impossible values.
@@ -63,4 +64,4 @@ def build(
     return rule(stages, accumulation, **options)
 
 
-__all__ = ["SCHEDULES", "Recorded", "Schedule", "StageView", "build"]
+__all__ = ["SCHEDULES", "FixedOrder", "Schedule", "StageView", "build"]

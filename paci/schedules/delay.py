@@ -1,23 +1,34 @@
-"""How late a stage's gradients are in asynchronous pipelines, and a step that allows for it."""
+"""The delay of a stage's gradients in an asynchronous pipeline, and PipeMare's step for it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from paci.schedules.theory import in_flight_bound
 
 
-def mean_delay(stages: int, stage: int, accumulation: int, slack: int = 0) -> float:
-    """Updates between a micro-batch's forward and the update that uses its gradient, on average,
-    once PACI's pipeline is full: one in `accumulation` of the backwards in between."""
-    return (in_flight_bound(stages, stage, slack) - 1) / accumulation
+def mean_delay(
+    stages: int,
+    stage: int,
+    accumulation: int,
+    slack: int = 0,
+    stages_per_rank: int = 1,
+    in_flight: int | Sequence[int] | None = None,
+) -> float:
+    """Return the mean updates between a forward and the update that uses its gradient.
+
+    It holds for PACI once the pipeline is full: every `accumulation`-th of the backwards that run
+    in between ends in an update.
+    """
+    limit = in_flight_bound(stages, stage, slack, stages_per_rank, in_flight)
+    return (limit - 1) / accumulation
 
 
 def rescaled(
     lr_lambda: Callable[[int], float], delay: float, anneal: int
 ) -> Callable[[int], float]:
-    """PipeMare's learning rate rescheduling, T1 (Yang et al., MLSys 2021).
+    """Return `lr_lambda` with PipeMare's learning rate rescheduling, T1 (Yang et al., MLSys 2021).
 
-    The step is divided by delay^p; p falls from 1 to 0 over the first `anneal` updates.
-    A stage whose delay is below one update steps as if there were none.
+    The step is divided by delay^p, where p falls linearly from 1 to 0 over the first `anneal`
+    updates. A delay below one update changes nothing.
 
     >>> factor = rescaled(lambda version: 1.0, delay=4.0, anneal=2)
     >>> [factor(version) for version in range(3)]

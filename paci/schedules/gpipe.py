@@ -12,6 +12,8 @@ from paci.schedules.rule import Choice, Schedule, StageView, if_ready
 
 
 class GPipe(Schedule):
+    """Forward while the window is open, then backward."""
+
     name = "gpipe"
 
     def next(self, stages: tuple[StageView, ...]) -> Choice:

@@ -1,14 +1,14 @@
-"""A schedule is a rule: what does a rank do next, given only what it can see itself?
+"""The interface of a schedule: a rule that picks a rank's next action from what the rank sees.
 
                      inputs ─▶ ┌───────────┐ ─▶ next stage
                                │  stage i  │
              previous stage ◀─ └───────────┘ ◀─ gradients
 
-A rank sees, of each of its stages, how many activations and gradients have arrived and how many
-forwards and backwards it has finished. Links deliver in order and stages work in order, so counts
-are all there is to know: the next forward of a stage is that of micro-batch `forwards`.
+For each of its stages a rank sees how many activations and gradients have arrived and how many
+forwards and backwards have finished. Links deliver in order and stages work in order, so these
+counts are the whole state: the next forward of a stage is that of micro-batch `forwards`.
 
-The executors (`paci.simulate`, `LocalPipeline`, `DistributedPipeline`) keep the counts and ask
+The executors (`paci.simulate`, `LocalPipeline`, `DistributedPipeline`) keep the counts and call
 the rule; a rule keeps no state.
 """
 
@@ -20,21 +20,18 @@ from paci.checks import positive
 
 
 class StageView:
-    """What a rank sees of one of its stages: counts of micro-batches, each starting at 0.
-
-    At the last stage a gradient is there as soon as the loss is.
-    """
+    """The counts of micro-batches that a rank keeps for one of its stages, each starting at 0."""
 
     __slots__ = ("backwards", "forwards", "gradients", "index", "inputs", "is_last", "weights")
 
     def __init__(self, index: int, is_last: bool = False):
         self.index = index
         self.is_last = is_last
-        self.inputs = 0  # activations (or, at the first stage, data) that have arrived
-        self.gradients = 0  # gradients (or, at the last stage, losses) that have arrived
+        self.inputs = 0  # activations (at the first stage: data) that have arrived
+        self.gradients = 0  # gradients (at the last stage: losses) that have arrived
         self.forwards = 0  # finished forwards
-        self.backwards = 0  # finished backwards, as far as the previous stage is concerned (B, I)
-        self.weights = 0  # finished backwards, as far as the weights are concerned (B, W)
+        self.backwards = 0  # finished gradients of the input (B or I)
+        self.weights = 0  # finished gradients of the weights (B or W)
 
     @property
     def in_flight(self) -> int:
@@ -42,17 +39,17 @@ class StageView:
         return self.forwards - self.weights
 
     def microbatch(self, kind: str) -> int:
-        """That of the next action of `kind`."""
+        """Return the micro-batch of the next action of `kind`."""
         if kind == FORWARD:
             return self.forwards
         return self.weights if kind == WEIGHT_GRADIENT else self.backwards
 
     def finish(self, kind: str) -> None:
-        """An action of `kind` has ended."""
+        """Count an action of `kind` that has ended."""
         if kind == FORWARD:
             self.forwards += 1
             if self.is_last:
-                self.gradients += 1
+                self.gradients += 1  # the loss: its backward needs no message
             return
         if kind != WEIGHT_GRADIENT:
             self.backwards += 1
@@ -60,7 +57,7 @@ class StageView:
             self.weights += 1
 
     def arrive(self, kind: str) -> None:
-        """What another stage's action of `kind` sends is here."""
+        """Count a message that a neighbour's action of `kind` has sent to this stage."""
         if kind == FORWARD:
             self.inputs += 1
         else:
@@ -71,11 +68,14 @@ Choice = tuple[StageView, str] | None
 
 
 class Schedule(ABC):
-    """A rule for `stages` stages that update after every `accumulation` micro-batches.
+    """A rule for `stages` stages, each of which updates after every `accumulation` micro-batches.
 
-    `placement[rank]` names the stages of that rank, `stages_per_rank` of them; here one each, in
-    order. `flushes` says whether every window begins as in a drained pipeline (see
-    `window_is_open`), `slack` how many more forwards a stage admits than fill the pipeline.
+    A *window* is the micro-batches whose gradients are accumulated for one optimizer step.
+
+    placement        `placement[rank]` is the stages of that rank; by default rank i has stage i
+    stages_per_rank  the number of them, where no option sets another
+    flushes          whether every window starts as in a drained pipeline (see `window_is_open`)
+    slack            forwards that a stage admits beyond those that fill the pipeline
     """
 
     name: str
@@ -85,38 +85,53 @@ class Schedule(ABC):
     slack = 0
 
     def __init__(self, stages: int, accumulation: int | None = None):
-        if accumulation is None:
-            accumulation = self.default_accumulation
         self.stages = positive("stages", stages)
-        self.accumulation = positive("accumulation", accumulation)
+        self.accumulation = self.window(accumulation)
         self.placement: tuple[tuple[int, ...], ...] = tuple((i,) for i in range(stages))
+
+    @classmethod
+    def window(cls, accumulation: int | None) -> int:
+        """Return the micro-batches of a window: `accumulation`, or the default if it is None.
+
+        Raises ValueError unless it is a whole number of at least 1.
+        """
+        given = cls.default_accumulation if accumulation is None else accumulation
+        return positive("accumulation", given)
 
     @property
     def rank_of(self) -> list[int]:
-        """The rank of each stage: `placement`, the other way round."""
+        """The rank of each stage: the inverse of `placement`."""
         ranks = ((stage, rank) for rank, own in enumerate(self.placement) for stage in own)
         return [rank for _, rank in sorted(ranks)]
 
     @abstractmethod
     def next(self, stages: tuple[StageView, ...]) -> Choice:
-        """The stage and the kind of this rank's next action, or None to wait for a message."""
+        """Return the stage and the kind of this rank's next action, or None to wait for a message.
 
-    def up_to(self, microbatches: int) -> "Schedule":
-        """The rule for the first `microbatches` only; one that goes by counts is good for any."""
+        `stages` are the views of the rank's stages, in the order of `placement[rank]`.
+        """
+
+    def truncated(self, microbatches: int) -> "Schedule":
+        """Return the rule for the first `microbatches` only. A rule that goes by counts needs no
+        change; an order that is written down does."""
         return self
 
-    def window_is_open(self, stage: StageView) -> bool:
-        """Whether the next forward belongs to the window that the stage is accumulating.
+    def drift_bound(self, stage: int) -> int:
+        """Return the most updates of `stage` between a micro-batch's forward and its backward."""
+        return 0
 
-        Flush schedules start no forward of window k+1 before their own update k. Gated so at
-        every stage, no stage can see a weight that a drained pipeline would not have shown it.
+    def window_is_open(self, stage: StageView) -> bool:
+        """Return whether the stage's next forward belongs to the window that it is accumulating.
+
+        Flush schedules start no forward of window k+1 at a stage before that stage's update k.
+        Since every stage does so, none sees weights that a drained pipeline would not show it.
         """
         a = self.accumulation
         return stage.forwards // a == stage.weights // a
 
 
 def if_ready(stage: StageView, kind: str) -> Choice:
-    """The next action of `kind` of a stage: now if what it needs is here, else wait."""
+    """Return the next action of `kind` at `stage` if its input is here, else None."""
     if kind == FORWARD:
         ready = stage.inputs > stage.forwards
     elif kind == WEIGHT_GRADIENT:
@@ -127,8 +142,7 @@ def if_ready(stage: StageView, kind: str) -> Choice:
 
 
 def progress(stages: Iterable[StageView]) -> int:
-    """Grows with every action of a rank (by two with a whole backward), so it says where in a
-    fixed order the rank is."""
+    """Return a count that grows with every action of a rank: a full backward counts as two."""
     done = 0
     for stage in stages:
         done += stage.forwards + stage.backwards + stage.weights

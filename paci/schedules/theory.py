@@ -1,54 +1,88 @@
-"""Closed forms: what a schedule should cost, before anything runs. `stage` counts from 0.
+"""Closed forms of bubble, memory and drift. `stage` and `rank` count from 0.
 
 Sources: PACI, arXiv 2606.07881; GPipe, 1F1B and interleaved 1F1B, Narayanan et al., SC 2021; zero
 bubble, Qi et al., ICLR 2024; DualPipeV, DeepSeek-AI, 2025.
 """
 
+from collections.abc import Sequence
+
 
 def bubble_efficiency(stages: int, microbatches: int) -> float:
-    """Busy share of a flush pipeline (GPipe, 1F1B): m / (m + N - 1), for equal stages."""
+    """Return the busy share of a flush pipeline (GPipe, 1F1B) of equal stages: m / (m + N - 1)."""
     return microbatches / (microbatches + stages - 1)
 
 
-def in_flight_bound(stages: int, stage: int, slack: int = 0) -> int:
-    """Most micro-batches in flight at a stage under PACI (and, with no slack, under 1F1B).
+def in_flight_bound(
+    stages: int,
+    stage: int,
+    slack: int = 0,
+    stages_per_rank: int = 1,
+    in_flight: int | Sequence[int] | None = None,
+) -> int:
+    """Return the most micro-batches in flight at a stage under PACI (and 1F1B, without slack).
 
     The paper admits a forward while q_i < N + 1 - i (its stages count from 1). The last stage
     gets no slack: its gradient is there as soon as its forward is done.
+
+    With v adjacent stages on each of R = N/v ranks, a rank is one stage of the paper's that was cut
+    into v: at each stage of rank r, R - r micro-batches fill the pipeline. `in_flight` is the limit
+    itself, of all stages or of each.
     """
-    return stages - stage + (slack if stage < stages - 1 else 0)
+    if in_flight is not None:
+        return in_flight if isinstance(in_flight, int) else in_flight[stage]
+    ranks, rank = stages // stages_per_rank, stage // stages_per_rank
+    return ranks - rank + (slack if rank < ranks - 1 else 0)
 
 
-def drift_bound(stages: int, stage: int, accumulation: int, slack: int = 0) -> int:
-    """Most updates of a stage between a micro-batch's forward and its backward under PACI.
+def drift_bound(
+    stages: int,
+    stage: int,
+    accumulation: int,
+    slack: int = 0,
+    stages_per_rank: int = 1,
+    in_flight: int | Sequence[int] | None = None,
+) -> int:
+    """Return the most updates of a stage between a micro-batch's forward and backward under PACI.
 
-    At most in_flight_bound - 1 other backwards run in between, and every `a` of them end in an
-    update: ⌈(N - 1 - i + slack) / a⌉. One text of the paper prints a floor at stage 0, which its
-    own examples (N = 8: a = 4 gives 2, a = 8 gives 1) and the simulation of its rule contradict.
+    With one stage per rank, ⌈(N - 1 - i + slack) / a⌉; see `drift_of_limit`. One text of the paper
+    prints a floor at stage 0, which its own examples (N = 8: a = 4 gives 2, a = 8 gives 1) and the
+    simulation of its rule contradict.
     """
-    others = in_flight_bound(stages, stage, slack) - 1
-    return -(-others // accumulation)
+    limit = in_flight_bound(stages, stage, slack, stages_per_rank, in_flight)
+    return drift_of_limit(limit, accumulation)
+
+
+def drift_of_limit(limit: int, accumulation: int) -> int:
+    """Return the drift bound of a stage with at most `limit` micro-batches in flight.
+
+    Micro-batches leave a stage in the order in which they came, so at most limit - 1 other
+    backwards run between a forward and its backward, and every `a`-th of them ends in an update:
+    ⌈(limit - 1) / a⌉.
+    """
+    return -(-(limit - 1) // accumulation)
 
 
 def bubble_rate(schedule: str, ranks: int, microbatches: int, stages_per_rank: int = 1) -> float:
-    """Idle time of a rank over its work, in each of many windows of `microbatches`.
+    """Return the idle time of a rank over its work, in each of many windows of `microbatches`.
 
     For equal stages with T_F = T_B = T_W: forward, input gradient and weight gradient take one
-    unit each. A window begins where the last one ended, rank by rank, so the time that the first
-    window takes to reach the last rank counts once and not here.
+    unit each. Windows follow one another rank by rank, so the time that the first window takes to
+    reach the last rank counts once and not here. For N ranks of v stages, and windows of at least N
+    micro-batches (shorter ones idle more, as below):
 
-        gpipe, 1f1b-flush     3 (N-1)                 of 3 m
+        gpipe, 1f1b-flush     3 v (N-1)               of 3 v m: (N-1) / m
         interleaved-1f1b      3 (N-1)                 of 3 v m: (N-1) / (v m)
-        zb-h1, zb-1p            (N-1)                 a third of 1F1B's
-        zb-h2, zb-2p, zbv       0                     once 2N - 1 micro-batches fill the pipe
+        zb-h1, zb-1p            (N-1)                 of 3 m, a third of 1F1B's
+        zb-h2, zb-2p, zbv       0                     once 2N - 1 micro-batches fill the pipeline
         dualpipev               (N-1)                 of 6 m
+        paci, async-1f1b        0
 
-    for N ranks with windows of at least N micro-batches. Shorter ones idle more, as below.
+    Raises ValueError for a schedule without a closed form.
     """
     N, m, v = ranks, microbatches, stages_per_rank
-    missing = max(0, 2 * N - 1 - m)  # micro-batches, to fill the pipe there and back
+    missing = max(0, 2 * N - 1 - m)  # micro-batches short of filling the pipeline there and back
     if schedule in ("gpipe", "1f1b-flush"):
-        idle = 3 * (N - 1)
+        idle = 3 * v * (N - 1)
     elif schedule == "interleaved-1f1b":
         idle = 3 * (N - 1 + (v - 1) * max(0, N - m))
     elif schedule in ("zb-h1", "zb-1p"):
@@ -74,16 +108,17 @@ def activation_units(
     slack: int = 0,
     stages_per_rank: int = 1,
 ) -> int:
-    """Peak activation memory of a rank, in saved activations of one micro-batch at one stage.
+    """Return a rank's peak activation memory, in activations of one micro-batch at one stage.
 
-    Where a rank owns v stages, each of them is a v-th of what it would be if it owned one.
+    If a rank owns v stages, each of them is a v-th as large as the one stage it would own instead.
+    Raises ValueError for a schedule without a closed form.
     """
     m, v, ranks = accumulation, stages_per_rank, stages // stages_per_rank
     below = ranks - 1 - rank
     if schedule == "gpipe":
         return m
     if schedule == "1f1b-flush":
-        return min(m, in_flight_bound(stages, rank))
+        return v * min(m, in_flight_bound(ranks, rank))
     if schedule == "interleaved-1f1b":
         round = m // max(1, m // ranks)
         return min(v * m, (v - 1) * round + 2 * below + 1)
@@ -98,16 +133,21 @@ def activation_units(
     if schedule == "dualpipev":
         return 2 * ranks + 1
     if schedule in ("paci", "async-1f1b"):
-        return in_flight_bound(stages, rank, slack)
+        return v * in_flight_bound(ranks, rank, slack)
     raise ValueError(f"no closed form for the activation memory of {schedule!r}")
 
 
-def parameter_units(weights: str, stages: int, stage: int, accumulation: int, slack=0) -> int:
-    """Peak parameter memory of a stage under PACI, in copies of its weights (or as much again).
+def parameter_units(
+    weights: str, stages: int, stage: int, accumulation: int, slack: int = 0
+) -> int:
+    """Return a stage's peak parameter memory under PACI, in copies of its weights.
 
-    `stashed`: the newest version and one for each update that a micro-batch drifts by.
-    `predicted`: beside the weights a step and, for as long as a forward lasts, the weights that
-    it does not see. `corrected`: likewise, a mean change always and the weights in a backward.
+    stashed          the newest version, and one for each update that a micro-batch drifts by
+    double-buffered  the newest version and the one before
+    predicted        the weights, the step, and during a forward the weights that it replaces
+    corrected        the weights, their mean change, and during a backward the weights it replaces
+
+    Raises ValueError for other policies.
     """
     drift = drift_bound(stages, stage, accumulation, slack)
     units = {

@@ -1,1 +1,1 @@
-"""Schedules on a simulated clock: the event loop, its results, and the timeline they form."""
+"""Schedules on a simulated clock: the event loop, its results and their timeline. No torch."""

@@ -4,7 +4,7 @@ from analysis import Variant
 
 
 def variant(method="paci", schedule="paci", a=4, slack=0, weights="live", stages=8):
-    return Variant(method, schedule, a, slack, weights, stages)
+    return Variant(method, schedule, a, slack, weights, stages=stages)
 
 
 @pytest.mark.parametrize(
@@ -17,7 +17,10 @@ def variant(method="paci", schedule="paci", a=4, slack=0, weights="live", stages
         (variant("async-1f1b", "paci", 1), "async-1f1b"),
         (variant("async-1f1b", "async-1f1b", 1), "async-1f1b"),
         (variant("pipedream", "paci", 1, weights="stashed"), "pipedream"),
-        (Variant("zb-2p", "zb-2p", 8, 0, "live", 8, "limit=9"), "zb-2p m=8 limit=9"),
+        (
+            Variant("zb-2p", "zb-2p", 8, options={"limit": 9}, stages=8),
+            "zb-2p m=8 limit=9",
+        ),
     ],
 )
 def test_labels(made, label):

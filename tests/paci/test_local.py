@@ -77,7 +77,13 @@ def both(case, optimizer=toys.adamw, weights="live", twins_weights=None):
 
     d = Durations(cost, N, len(batches), SEED)
     rows = twin.clock(
-        N, a, slack, len(batches), lambda kind, i, m: d.of[kind][i][m], d.update, d.transfer
+        N,
+        a,
+        slack,
+        len(batches),
+        lambda kind, i, m: d.of[kind][i][m],
+        d.update,
+        [time for time, *_ in d.transfer],
     )
 
     def masks(stage, m):

@@ -8,7 +8,7 @@ import pytest
 from paci import Cost, checkpoint, simulate
 from paci.distributed.failure import RankFailed
 from paci.distributed.launch import spawn
-from paci.schedules import Recorded
+from paci.schedules import FixedOrder
 from paci.schedules.theory import drift_bound
 from tests.paci import fleet, toys
 
@@ -139,7 +139,7 @@ def test_equals_local_to_the_last_bit(ranks, configuration):
     ours = trained(ranks, configuration)
     (segment,) = (r["segment"] for r in ours if r["segment"])
     static = configuration[2] == "static"
-    rule = None if static else Recorded(segment.timeline.orders(), configuration[1])
+    rule = None if static else FixedOrder(segment.timeline.orders(), configuration[1])
     weights, expected, one = local(ranks, configuration, rule)
     assert toys.same(by_stage(ours, "weights"), weights)
     assert segment.losses == expected.losses
@@ -276,7 +276,7 @@ def test_an_interruption_ends_after_the_same_window_everywhere(ranks, interrupti
         toys.stages(fleet.stages_of(schedule, ranks), dropout=0.3), schedule, 4, seed=fleet.SEED
     )
     for segment, count in zip(segments, (done, 4), strict=True):
-        one.schedule = Recorded(segment.timeline.orders(), 4)
+        one.schedule = FixedOrder(segment.timeline.orders(), 4)
         assert one.train((toys.batches(4) * 2000)[:count]).losses == segment.losses
     assert toys.same(by_stage(by_rank, "weights"), toys.weights(s.module for s in one.stages))
 

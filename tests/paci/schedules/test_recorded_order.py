@@ -2,7 +2,7 @@
 
 import pytest
 
-from paci import Cost, Recorded, read_orders, simulate, write_orders
+from paci import Cost, FixedOrder, read_orders, simulate, write_orders
 
 RUNS = [
     ("1f1b-flush", 4), ("paci", 4), ("interleaved-1f1b", 8), ("zb-2p", 4), ("zbv", 8),
@@ -17,5 +17,5 @@ def test_simulating_what_was_recorded(schedule, stages, tmp_path):
     file = tmp_path / "order.csv"
     file.write_text(write_orders(run.timeline.orders()))
 
-    again = simulate(Recorded(read_orders(file.read_text()), accumulation=8), **sizes)
+    again = simulate(FixedOrder(read_orders(file.read_text()), accumulation=8), **sizes)
     assert again.actions == run.actions

@@ -14,7 +14,7 @@ BAD = [
     ({"slack": 1.5}, "slack must be a whole number of at least 0, not 1.5"),
     ({"slack": True}, "slack must be a whole number of at least 0, not True"),
     ({"schedule": "async-1f1b", "accumulation": 4}, "accumulation must be 1, not 4"),
-    ({"schedule": "1f1b-flush", "slack": 1}, "1f1b-flush has no option 'slack': it has no options"),
+    ({"schedule": "1f1b-flush", "slack": 1}, "1f1b-flush has no option 'slack': its options"),
     ({"schedule": "gpipe", "slack": 1}, "gpipe has no option 'slack'"),
 ]
 

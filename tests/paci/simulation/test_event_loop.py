@@ -26,7 +26,8 @@ def test_paci_is_the_papers_rule(sizes):
     d = Durations(sizes["cost"], N, count, sizes["seed"])
     rows = twin.clock(
         N, sizes["accumulation"], sizes["slack"], count,
-        lambda kind, stage, m: d.of[kind][stage][m], d.update, d.transfer,
+        lambda kind, stage, m: d.of[kind][stage][m], d.update,
+        [time for time, *_ in d.transfer],
     )  # fmt: skip
     actions = simulate("paci", **sizes).actions
     assert sorted(rows) == sorted(twin.Row(*step[1:]) for step in actions)

@@ -9,7 +9,7 @@ from paci import SCHEDULES, Cost, Simulation, simulate
 from paci.actions import Action
 from paci.cost import Durations
 from paci.schedules import build
-from paci.simulation.event_loop import play
+from paci.simulation.event_loop import run_schedule
 from paci.simulation.simulate import fixed_order
 from tests.paci import toys
 
@@ -86,7 +86,7 @@ def test_a_fixed_order_is_that_of_uniform_times_at_any_times(schedule):
     """With several stages on a rank where the schedule has them, over two windows."""
     rule = build(schedule, 4)
     taken = [[] for _ in rule.placement]
-    for rank, stage, kind, microbatch, *_ in play(rule, 8, Durations(Cost(), 4, 8)):
+    for rank, stage, kind, microbatch, *_ in run_schedule(rule, 8, Durations(Cost(), 4, 8)):
         taken[rank].append(Action(stage, kind, microbatch))
     fixed = fixed_order(rule, 8)
     assert fixed.orders == taken

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from paci import Cost, simulate
 from paci.actions import read_orders, write_orders
-from paci.schedules import Recorded
+from paci.schedules import FixedOrder
 from tests.paci import toys
 
 
@@ -13,7 +13,7 @@ def test_a_recording_is_done_again_at_any_cost(sizes, schedule):
     sizes["slack"] = sizes["slack"] if schedule == "paci" else 0
     run = simulate(schedule, **sizes)
     orders = read_orders(write_orders(run.timeline.orders()))
-    again = Recorded(orders, sizes["accumulation"])
+    again = FixedOrder(orders, sizes["accumulation"])
     other = simulate(again, sizes["stages"], sizes["microbatches"], cost=Cost(1, 3, transfer=2))
     assert other.timeline.orders() == orders
     same = simulate(again, sizes["stages"], sizes["microbatches"], cost=sizes["cost"],
@@ -23,7 +23,7 @@ def test_a_recording_is_done_again_at_any_cost(sizes, schedule):
 
 def test_the_first_few_of_a_recording():
     orders = simulate("paci", 3, 8, 2).timeline.orders()
-    few = Recorded(orders, 2).up_to(4)
+    few = FixedOrder(orders, 2).truncated(4)
     assert simulate(few, 3, 4).timeline.orders() == few.orders
     assert all(action.microbatch < 4 for order in few.orders for action in order)
 
@@ -38,4 +38,4 @@ def test_the_first_few_of_a_recording():
 )
 def test_what_is_no_order_is_refused(text, message):
     with pytest.raises(ValueError, match=message):
-        Recorded(read_orders(text), 1)
+        FixedOrder(read_orders(text), 1)
