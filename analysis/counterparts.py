@@ -21,7 +21,7 @@ def published_batch(
 
 def published_loss(cell: Cell, batch: int | None, published: pd.DataFrame) -> str:
     """The paper's final training loss for a variant ("2.79 ± 0.00167"), or "–"."""
-    name = cell.variant.label if cell.variant.asynchronous else cell.variant.method
+    name = cell.variant.label if cell.variant.asynchronous else cell.variant.name
     found = published[
         (published["claim"] == "final training loss")
         & (published["batch"] == batch)

@@ -6,7 +6,7 @@ that order of events, and everything that the two have computed is compared.
 
     authors' code, its own processes                      paci, replaying
     ┌─────────┐   ┌─────────┐   ┌─────────┐
-    │ stage 0 │──▶│ stage 1 │──▶│ stage 2 │              LocalPipeline(stages, Recorded(orders))
+    │ stage 0 │──▶│ stage 1 │──▶│ stage 2 │              LocalPipeline(stages, FixedOrder(orders))
     │         │◀──│         │◀──│         │                          │
     └────┬────┘   └────┬────┘   └────┬────┘                          │
          │ recorder    │             │                               │

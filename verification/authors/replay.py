@@ -47,7 +47,7 @@ class Autocast(nn.Module):
 def replay(case: Case, orders: Orders, factor: Factor | None = None) -> Outcome:
     """Train `case` in this process in the recorded `orders`; `factor` on the peak learning rate
     replaces that of the workload."""
-    return _train(case, paci.Recorded(orders, case.accumulation), factor)
+    return _train(case, paci.FixedOrder(orders, case.accumulation), factor)
 
 
 def train_in_own_order(case: Case) -> Outcome:
@@ -90,7 +90,7 @@ def _rank(case: Case, orders: Orders) -> tuple[Any, ...]:
     """Be one rank; return its weights, its optimizer's state, and what it reports."""
     rank = torch.distributed.get_rank()
     module = workload.make_stages(case)[rank]
-    schedule = paci.Recorded(orders, case.accumulation)
+    schedule = paci.FixedOrder(orders, case.accumulation)
     pipeline = paci.DistributedPipeline(
         _as_trained(case, rank, module),
         schedule,
@@ -122,7 +122,7 @@ def _loss(case: Case) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
 def _batches(case: Case, schedule: paci.Schedule) -> Sequence[workload.Batch]:
     """Return the micro-batches of the recorded order, or of all updates."""
     batches = workload.microbatches(case, workload.training_batches(case))
-    if isinstance(schedule, paci.Recorded):
+    if isinstance(schedule, paci.FixedOrder):
         return batches[: 1 + max(action.microbatch for action in schedule.orders[0])]
     return batches
 
