@@ -3,7 +3,8 @@
 import pytest
 
 from experiments.config import compose
-from experiments.gpu_hours import flops_per_token, method, paper_rate, run_hours
+from experiments.config.derived import method_of
+from experiments.gpu_hours import flops_per_token, paper_rate, run_hours
 
 PAPER = ["scale=paper", "executor=distributed", "executor.device=cuda"]
 
@@ -36,4 +37,4 @@ def test_one_gpu_does_the_work_of_all():
     ],
 )
 def test_methods_are_called_what_figures_call_them(overrides, called):
-    assert method(compose(overrides)) == called
+    assert method_of(compose(overrides)).label == called
