@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from paci.schedules import Schedule, build
+from paci.schedules import Schedule
+from paci.schedules.paci import PACI
 from verification.authors import workload
 from verification.authors.cases import CASES, Case
 from verification.authors.decisions import compare_decisions
@@ -68,6 +69,6 @@ def _schedule(case: Case) -> Schedule | None:
     There is none for the flush: theirs runs whichever of forward and backward is ready, 1F1B one
     fixed order.
     """
-    if case.schedule != "paci" or case.in_flight is not None:
+    if case.schedule != "paci":
         return None
-    return build("paci", case.stages, case.accumulation)
+    return PACI(case.stages, case.accumulation, in_flight=case.in_flight)

@@ -63,7 +63,9 @@ def microbatches(case: Case, batches: Iterable[Batch]) -> list[Batch]:
     return [
         microbatch
         for tokens, targets in batches
-        for microbatch in zip(tokens.split(parts), targets.split(parts), strict=True)
+        for microbatch in zip(
+            tokens.split_with_sizes(parts), targets.split_with_sizes(parts), strict=True
+        )
     ]
 
 
