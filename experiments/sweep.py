@@ -22,7 +22,7 @@ from experiments import data
 from experiments.config.derived import is_measured, ranks, run_name, updates
 from experiments.grid.dispatch import dispatch
 from experiments.grid.runs import grid
-from experiments.run.cache import check_kept, read
+from experiments.run.cache import check_cached, read
 from experiments.run.folder import InUse, RunFolder
 from experiments.slurm import submission
 from experiments.terminal.command_line import interruptible, overrides, user_errors
@@ -36,7 +36,7 @@ def main() -> None:
         folders = [RunFolder(Path(c.runs) / run_name(c), c) for c in configs]
         for folder in folders:
             folder.check_config()
-            check_kept(folder)
+            check_cached(folder)
         if configs[0].cluster.name == "slurm":
             return submit(folders)
         if configs[0].dry_run:
@@ -164,6 +164,7 @@ def run(config: dict) -> dict:
 
     try:
         described = Run(DictConfig(config))
+        described.check()
     except ValueError as error:
         print(f"error: {error}", file=sys.stderr)
         return {"state": "failed", "why": str(error)}

@@ -1,4 +1,4 @@
-"""Where the time of a run went: python -m experiments.timeline RUN
+"""Break down the time of a run: python -m experiments.timeline RUN
 
 Prints, for each rank, how long it was busy and what it waited for, in seconds on the clock of the
 run, or in the units of the costs that it was given. If the run kept its timeline (timeline=true),
@@ -12,7 +12,7 @@ import pandas
 from omegaconf import OmegaConf
 from tabulate import tabulate
 
-from experiments.run.folder import RunFolder
+import runlog
 from experiments.terminal.command_line import run_folder, user_errors
 from paci.simulation.event_loop import Step
 from paci.simulation.timeline import Timeline
@@ -25,20 +25,20 @@ def main() -> None:
         run = run_folder(__doc__)
         rows = table(run)
         print(tabulate(rows, headers="keys", floatfmt=".3f", missingval="–"))
-        if kept := any((run / "timeline.parquet").glob("*.parquet")):
-            read(run).perfetto(run / "trace.json")
-    if kept:
+        if recorded := any((run / runlog.TIMELINE).glob("*.parquet")):
+            read(run).perfetto(run / runlog.TRACE)
+    if recorded:
         print(f"\n{run / 'trace.json'}: the same action by action, for https://ui.perfetto.dev")
     else:
-        print("\nNo trace.json: the run kept no timeline (timeline=true).")
+        print("\nNo trace.json: the run recorded no timeline (timeline=true).")
 
 
 def table(run: Path) -> list[dict]:
-    """A row a rank, from stages.jsonl. The bubble is idle over busy time; what of the idle time no
-    wait accounts for is the runtime's own, and the ends of segments, which not all ranks reach at
+    """Return a row per rank, from stages.jsonl. The bubble is idle over busy time. Idle time beyond
+    the waits is spent in the runtime, and at the ends of segments, which not all ranks reach at
     once.
     """
-    lines = RunFolder(run, None).lines("stages.jsonl")
+    lines = runlog.read_lines(run / runlog.STAGES)[0]
     if not lines:
         raise ValueError(
             f"{run} has nothing in stages.jsonl: it is no run folder, or no segment has ended"
@@ -74,23 +74,21 @@ def table(run: Path) -> list[dict]:
 
 
 def keep(timeline: Timeline, file: Path, first: int, seconds: float) -> None:
-    """Write a segment, which began with micro-batch `first` of the run after so many `seconds` of
-    training, atomically. Columns are the fields of
-    `paci.simulation.event_loop.Step`, counted from the run's start."""
+    """Write, atomically, a segment that began with micro-batch `first` of the run after so many
+    `seconds` of training. Columns are the fields of `paci.simulation.event_loop.Step`, counted from
+    the start of the run."""
     rows = pandas.DataFrame(timeline.rows, columns=Step._fields)
     rows = rows.assign(
         microbatch=rows.microbatch + first, start=rows.start + seconds, end=rows.end + seconds
     )
-    file.parent.mkdir(exist_ok=True)
-    draft = file.with_name(f".{file.name}")
-    rows.to_parquet(draft, index=False)
-    draft.replace(file)
+    with runlog.drafted(file) as draft:
+        rows.to_parquet(draft, index=False)
 
 
 def read(run: Path) -> Timeline:
-    """What `keep` kept of a run, all its segments together. Raises ValueError if it is damaged."""
+    """Return the timeline of all segments that `keep` wrote. Raises ValueError if it is damaged."""
     try:
-        rows = pandas.read_parquet(run / "timeline.parquet")
+        rows = pandas.read_parquet(run / runlog.TIMELINE)
         accumulation = OmegaConf.load(run / "config.yaml").method.accumulation
     except Exception as error:
         raise ValueError(

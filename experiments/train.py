@@ -27,16 +27,18 @@ from tqdm import tqdm
 from experiments import data
 from experiments.config import compose
 from experiments.config.derived import is_measured, ranks
-from experiments.run.cache import check_kept
-from experiments.run.costs import cost_for
+from experiments.run.cache import check_cached
 from experiments.run.folder import InUse
 from experiments.run.rank import backend, check_started, is_first, join, started_by
 from experiments.run.run import Run
-from experiments.run.tasks import TASKS, Diverged
+from experiments.run.throughput import Throughput
+from experiments.run.training import Diverged, Training
 from experiments.terminal.summary import end
 from paci.distributed.failure import RankFailed, report_failure
 from paci.distributed.launch import end_process, spawn
 
+TASKS = {"training": Training, "throughput": Throughput}
+"""By the value of `task` in a configuration."""
 INTERRUPTED = (KeyboardInterrupt.__name__, signal.SIGTERM.name, signal.SIGINT.name)
 EXHAUSTED = (torch.OutOfMemoryError.__name__, MemoryError.__name__)
 """Kinds of failures that are a state of their own."""
@@ -50,8 +52,8 @@ def main() -> None:
         else:
             data.prepare(config.data)
         run = Run(config)
-        run.folder.check_config()
-        check_kept(run.folder)
+        run.check()
+        check_cached(run.folder)
     if started_by():
         join(config)
     with user_errors(InUse):
@@ -65,10 +67,10 @@ def main() -> None:
 
 
 def train(run: Run) -> dict:
-    """Train to the end and return the run's status; a finished run is left alone.
+    """Train to the end and return the run's status; leave a finished run alone.
 
-    A run that diverges or runs out of memory is a result, in the status; any other failure is
-    there too, and raised. Raises `InUse` if another process is at the run.
+    Divergence and lack of memory are results, in the status; any other failure is there too, and
+    raised. Raises `InUse` if another process holds the run.
     """
     folder = run.folder
     with folder.claimed() if is_first() else nullcontext(), interruptible():
@@ -83,11 +85,11 @@ def train(run: Run) -> dict:
                 train_rank(run)
             else:
                 if is_measured(run.config):
-                    cost_for(run)  # while no rank disturbs it
+                    run.cost  # noqa: B018 (measured while no rank disturbs it)
                 config = OmegaConf.to_container(run.config)
                 spawn(
                     spawned_rank, ranks(run.config), config, backend=backend(run.config),
-                    preload=["experiments.run.tasks"],
+                    preload=["experiments.run.throughput", "experiments.run.training"],
                 )  # fmt: skip
         except BaseException as error:
             state, why = outcome(error)
@@ -95,18 +97,21 @@ def train(run: Run) -> dict:
                 why = folder.interrupted()
             folder.report(state, folder.status().get("update", 0), run.updates, why)
             if state == "failed" and not isinstance(error, RankFailed):
-                raise  # the others have said all there is to say
+                raise  # a failed rank has been reported already
+        finally:
+            if is_first():
+                folder.describe_end()
     return folder.status()
 
 
 def spawned_rank(config: dict) -> None:
-    """One rank of the run that `config` describes, in a process that `spawn` started."""
+    """Run one rank of the run that `config` describes, in a process that `spawn` started."""
     tqdm.set_lock(RLock())  # one between processes would be left behind by a rank that is killed
     train_rank(Run(DictConfig(config)))
 
 
 def train_rank(run: Run) -> None:
-    """One rank of a distributed run. A signal ends the run in order, at every rank."""
+    """Run one rank of a distributed run. A signal ends the run in order, at every rank."""
     task = TASKS[run.config.task](run)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda signum, frame: task.pipeline.interrupt())
@@ -116,12 +121,12 @@ def train_rank(run: Run) -> None:
     except Exception as error:
         if not started_by():
             raise  # to `spawn`, which asks all ranks
-        # Every rank writes how the run ended: the same, if it failed in the pipeline's hands.
+        # Every rank reports the end of the run: the same one, if the pipeline failed.
         raise report_failure(task.pipeline.rank, error) from None
 
 
 def outcome(error: BaseException) -> tuple[str, str]:
-    """The state that an error leaves a run in, and why, in one line."""
+    """Return the state in which an error leaves a run, and why, in one line."""
     failure = RankFailed.of(None, error)
     if failure.kind in INTERRUPTED:
         return "preempted", "interrupted"
@@ -134,7 +139,7 @@ def outcome(error: BaseException) -> tuple[str, str]:
 
 @contextmanager
 def silently_refused() -> Iterator[None]:
-    """What is refused inside, rank 0 refuses as well, and says so; then its starter ends all."""
+    """Give rank 0 time to print the error that it has, too; the launcher then stops the others."""
     try:
         yield
     except ValueError:

@@ -204,7 +204,8 @@ def machines(root: Path, runs: Iterable[str]) -> list[dict]:
         except (OSError, ValueError, AttributeError):
             continue
         for fact in facts:
-            fact.pop("from update", None)
+            for key in ("from update", "started", "ended", "wall seconds"):
+                fact.pop(key, None)
         for key in {json.dumps(fact) for fact in facts}:
             found.setdefault(key, {"facts": json.loads(key), "runs": 0})["runs"] += 1
     return [found[key] for key in sorted(found)]

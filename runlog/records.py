@@ -5,7 +5,7 @@ Losses are in nats per token. `seconds` are on the clock that the record names: 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, asdict, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from typing import Any, Literal
 
 State = Literal["running", "completed", "diverged", "failed", "out-of-memory", "preempted"]
@@ -170,8 +170,18 @@ def as_json(record: Any) -> dict[str, Any]:
     """Return a record as JSON's object. Optional fields that are None are left out."""
     needed = required(type(record))
     return {
-        key: value for key, value in asdict(record).items() if value is not None or key in needed
+        field.name: _plain(getattr(record, field.name))
+        for field in fields(record)
+        if field.name in needed or getattr(record, field.name) is not None
     }
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value):
+        return as_json(value)
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return dict(value) if isinstance(value, Mapping) else value
 
 
 def keys(record: type[Any]) -> tuple[str, ...]:

@@ -1,5 +1,5 @@
-"""What is measured once for a folder of runs, and kept there: two measurements never agree exactly,
-and runs that are to be compared must share one."""
+"""Measurements that the runs of a folder share: two measurements never agree exactly, and runs that
+are to be compared must share one."""
 
 import json
 from collections.abc import Callable
@@ -9,17 +9,16 @@ from typing import Any
 from filelock import FileLock
 
 from experiments.config.derived import is_measured
-from experiments.run.folder import RunFolder, replace
+from experiments.run.folder import RunFolder
 from paci.cost import Cost, Durations
-
-TIMES = ("forward", "backward", "weight", "update", "transfer")
-"""Those that measured costs have, at least."""
+from runlog import COST, COSTS, CUTS, CostTable, Damaged, read_json, required, write_json
 
 
-def kept(file: Path, key: dict, measure: Callable[[], Any]) -> Any:
-    """What `measure` gave, as JSON has it, when `key` (all that it depends on) was first asked for.
+def cached(file: Path, key: dict, measure: Callable[[], Any]) -> Any:
+    """Return, as JSON has it, the result of `measure` when `key` (all that the result depends on)
+    was first asked for.
 
-    One process at a time measures. What it raises is not kept.
+    One process at a time measures. An exception of `measure` is not cached.
     """
     text = json.dumps(key)
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -27,30 +26,27 @@ def kept(file: Path, key: dict, measure: Callable[[], Any]) -> Any:
         known = read(file)
         if text not in known:
             known[text] = measure()
-            replace(file, json.dumps(known, indent=1))
+            write_json(file, known)
     return known[text]
 
 
 def read(file: Path) -> dict:
-    """What is in `file`; {} if there is none. Raises ValueError if it is damaged."""
+    """Return the content of `file`; {} if there is none. Raises ValueError if it is damaged."""
     try:
-        known = json.loads(file.read_text())
-    except FileNotFoundError:
-        return {}
-    except ValueError:
-        known = None
-    if not isinstance(known, dict):
-        raise ValueError(f"{file} is damaged: remove it, and what it held is measured again")
-    return known
+        return read_json(file) or {}
+    except Damaged:
+        raise ValueError(
+            f"{file} is damaged: remove it, and what it held is measured again"
+        ) from None
 
 
 def read_cost(file: Path, stages: int) -> Cost:
-    """The measured costs in a run's cost.json. Raises ValueError for what is none: a clock must
-    not go by times that were never measured."""
+    """Return the measured costs in a run's cost.json. Raises ValueError if a time is missing: a
+    clock must not go by times that were never measured."""
     table = {key: value for key, value in read(file).items() if key != "microbatch"}
     try:
-        if missing := [name for name in TIMES if name not in table]:
-            raise ValueError(f"it has no {missing[0]}")
+        if missing := required(CostTable) - {"microbatch"} - table.keys():
+            raise ValueError(f"it has no {min(missing)}")
         cost = Cost(**table)
         Durations(cost, stages, 0)
     except (TypeError, ValueError) as error:
@@ -58,12 +54,12 @@ def read_cost(file: Path, stages: int) -> Cost:
     return cost
 
 
-def check_kept(folder: RunFolder) -> None:
-    """Raise ValueError if what was kept for a run cannot be read, before any work starts."""
-    config, file = folder.config, folder.path / "cost.json"
+def check_cached(folder: RunFolder) -> None:
+    """Raise ValueError if the measurements for a run cannot be read, before any work starts."""
+    config, file = folder.config, folder.path / COST
     if config.model.partition == "measured":
-        read(folder.path.parent / "cut.json")
+        read(folder.path.parent / CUTS)
     if is_measured(config):
-        read(folder.path.parent / "costs.json")
+        read(folder.path.parent / COSTS)
         if file.exists() and not folder.finished:
             read_cost(file, config.stages)

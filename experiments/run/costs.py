@@ -5,7 +5,6 @@ micro-batch, here, in this precision and with these threads: one table for every
 comparison, and none of them made up.
 """
 
-import json
 import statistics
 import traceback
 from collections.abc import Callable, Sequence
@@ -17,15 +16,15 @@ from omegaconf import DictConfig, OmegaConf
 from experiments import data, models
 from experiments.config.derived import cost_of, is_measured, microbatch_size
 from experiments.optimizers.optimizer import make_optimizer
-from experiments.run.cache import kept, read_cost
+from experiments.run.cache import cached, read_cost
 from experiments.run.cut import cut_for
 from experiments.run.environment import processor
-from experiments.run.folder import replace
-from experiments.run.run import Run
+from experiments.run.folder import RunFolder
 from experiments.run.stages import stage_module
 from experiments.run.stopwatch import now
 from paci import Cost
 from paci.stage.stage import Stage
+from runlog import COST, COSTS, write_json
 
 WINDOW = 4  # micro-batches of an update: all but the first add to gradients that are there
 WARM_UP = WINDOW  # micro-batches; the first update makes the optimizer's state
@@ -33,43 +32,44 @@ LEAST, ENOUGH = 6 * WINDOW, 0.25
 """Micro-batches that are timed of each stage, and seconds of them: both are reached."""
 
 
-def cost_for(run: Run) -> Cost:
-    """Times of a micro-batch of `run`: given, or measured.
+def cost_for(folder: RunFolder, vocabulary: int, cut: list[range]) -> Cost:
+    """Return the times of a micro-batch of the run in `folder`: given, or measured.
 
-    Measured ones are kept as cost.json in the run's folder, and the run goes on with them wherever
-    it goes on. They come from costs.json in the folder of runs, and are measured now if they are
-    not there.
+    Measured times are copied to cost.json in the run's folder, and a resumed run goes on with
+    them. They come from costs.json in the folder of runs, and are measured now if they are not
+    there.
     """
-    config = run.config
+    config = folder.config
     if not is_measured(config):
         return cost_of(config)
-    file = run.folder.path / "cost.json"
+    file = folder.path / COST
     if not file.exists():
-        table = table_for(config, run.corpus.vocabulary)
+        table = table_for(config, vocabulary, cut)
         transfer = table["microbatch"] * config.executor.get("transfer", 0.0)
-        replace(file, json.dumps(table | {"transfer": transfer}, indent=1))
+        write_json(file, table | {"transfer": transfer})
     return read_cost(file, config.stages)
 
 
 def measure_all(configs: Sequence[dict]) -> None:
-    """See to it that `cost_for` finds what runs of `configs` need. What goes wrong with one of
-    them (it does not fit into memory, say) will again in its run, which then says so."""
+    """Measure the tables that `cost_for` needs for runs of `configs`. An error with one of them
+    (it does not fit into memory, say) comes again in its run, which then says so."""
     for config in map(DictConfig, configs):
         try:
-            table_for(config, data.load(config.data, verify=False).vocabulary)
+            vocabulary = data.load(config.data, verify=False).vocabulary
+            table_for(config, vocabulary, cut_for(config, vocabulary))
         except Exception:
             traceback.print_exc()
 
 
-def table_for(config: DictConfig, vocabulary: int) -> dict:
-    """{"microbatch": sequences, "forward": [seconds of each stage], ...} from costs.json in the
-    folder of runs: the same table for every run of this model, cut, size of micro-batches,
+def table_for(config: DictConfig, vocabulary: int, cut: list[range]) -> dict:
+    """Return {"microbatch": sequences, "forward": [seconds of each stage], ...} from costs.json in
+    the folder of runs: the same table for every run of this model, cut, size of micro-batches,
     precision, optimizer and machine."""
     executor, microbatch = config.executor, microbatch_size(config)
     key = {
         "model": OmegaConf.to_container(config.model),
         "vocabulary": vocabulary,
-        "cut": [[units.start, units.stop] for units in cut_for(config, vocabulary)],
+        "cut": [[units.start, units.stop] for units in cut],
         "microbatch": microbatch,
         "precision": executor.precision,
         "optimizer": config.optimizer.name,
@@ -78,30 +78,33 @@ def table_for(config: DictConfig, vocabulary: int) -> dict:
     }
 
     def table() -> dict:
-        return {"microbatch": microbatch} | measure(config, vocabulary, microbatch)
+        return {"microbatch": microbatch} | measure(config, vocabulary, cut, microbatch)
 
-    return kept(Path(config.runs) / "costs.json", key, table)
+    return cached(Path(config.runs) / COSTS, key, table)
 
 
-def measure(config: DictConfig, vocabulary: int, microbatch: int) -> dict[str, list[float]]:
-    """Median seconds (of `now`) that each stage takes for a micro-batch of `microbatch` sequences.
+def measure(
+    config: DictConfig, vocabulary: int, cut: list[range], microbatch: int
+) -> dict[str, list[float]]:
+    """Return the median seconds (of `now`) of each stage for a micro-batch of `microbatch`
+    sequences.
 
     forward, backward   with as many micro-batches in flight as 1F1B has at that stage
     input, weight       the two halves of a backward that a schedule splits; at the first stage the
                         first half does nothing and the second all
     update              of the optimizer, once a window
 
-    It is all that a stage does: its books, its draws, the loss at the last stage; weights are
-    live, and what a policy copies or predicts is not in it, nor is any message. On a GPU an action
-    ends when the device is done with it, so launching its kernels is in it too. Stages are measured
-    one after the other, each alone in memory and on random tokens.
+    The times include all that a stage does: statistics, dropout, the loss at the last stage. They
+    leave out messages and, as weights are live, copies and predictions of weights. On a GPU an
+    action ends when the device has finished it, so the launch of its kernels is included. Stages
+    are measured one after the other, each alone in memory and on random tokens.
     """
     torch.set_num_threads(config.executor.threads)
     tokens = torch.randint(vocabulary, (microbatch, config.model.context))
     times: dict[str, list[float]] = {}
     hidden = tokens
     for index in range(config.stages):
-        module = stage_module(config, vocabulary, index)
+        module = stage_module(config, vocabulary, cut, index)
 
         def stage(index: int = index, module: torch.nn.Module = module) -> Stage:
             return Stage(
@@ -130,7 +133,7 @@ def _time(
     gradient: torch.Tensor | None,
     split: bool = False,
 ) -> dict[str, float]:
-    """Median seconds of the actions of a stage in the steady state of 1F1B."""
+    """Return the median seconds of a stage's actions in the steady state of 1F1B."""
     seconds: dict[str, list[float]] = {}
 
     def timed(name: str, action: Callable, *arguments) -> None:
@@ -139,7 +142,7 @@ def _time(
         seconds.setdefault(name, []).append(now(stage.device) - start)
 
     def send_nowhere(gradient: torch.Tensor) -> None:
-        """No message is in a cost."""
+        """Drop the gradient: a cost includes no message."""
 
     def step(microbatch: int) -> None:
         timed("forward", stage.forward, microbatch + ahead, input, target)

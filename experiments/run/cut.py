@@ -7,16 +7,16 @@ from omegaconf import DictConfig, OmegaConf
 
 from experiments import models
 from experiments.config.derived import microbatch_size
-from experiments.run.cache import kept
+from experiments.run.cache import cached
 from paci.partition import partition
+from runlog import CUTS
 
 
 def cut_for(config: DictConfig, vocabulary: int) -> list[range]:
-    """The units of each stage, balanced on counted FLOPs or, with `model.partition=measured`, on
-    measured times under the device's memory.
+    """Return the units of each stage, balanced on counted FLOPs or, with
+    `model.partition=measured`, on measured times under the device's memory.
 
-    The cut decides what dropout draws. So a measured one is kept in cut.json of the folder of
-    runs, and they all have it.
+    The cut decides what dropout draws. So the runs of a folder share a measured one, in cut.json.
     """
     if config.model.partition == "flops":
         gpt2 = models.config(config.model, vocabulary)
@@ -30,12 +30,12 @@ def cut_for(config: DictConfig, vocabulary: int) -> list[range]:
         "precision": config.executor.precision,
         "device": _device_name(config),
     }
-    cut = kept(Path(config.runs) / "cut.json", key, lambda: _measured(config, vocabulary))
+    cut = cached(Path(config.runs) / CUTS, key, lambda: _measured(config, vocabulary))
     return [range(*ends) for ends in cut]
 
 
 def _measured(config: DictConfig, vocabulary: int) -> list[list[int]]:
-    """The first unit of each stage, and the one after its last."""
+    """Return the first unit of each stage, and the one after its last."""
     executor = config.executor
     torch.set_num_threads(executor.threads)
     low = executor.precision == "bfloat16-autocast"
@@ -52,7 +52,7 @@ def _device_name(config: DictConfig) -> str:
 
 
 def _memory(config: DictConfig) -> int | None:
-    """Bytes that a stage may take: a device's own, shared if it holds all stages."""
+    """Return the bytes that a stage may take: its device's, shared if that holds all stages."""
     if config.executor.device != "cuda":
         return None
     total = torch.cuda.get_device_properties(0).total_memory

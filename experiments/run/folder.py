@@ -1,40 +1,18 @@
-"""The folder of one run: everything the analysis will ever know of it.
-
-    config.yaml        the resolved configuration
-    code.diff          of a submitted run: what its code has beyond a commit
-    cost.json          the measured costs of its clock, if it has such
-    environment.json   machine, versions, commit; a list, one of each start
-    metrics.jsonl      a line per update and per evaluation
-    throughput.jsonl   instead of metrics.jsonl, of task=throughput: a line per repetition
-    stages.jsonl       a line per stage and segment: drift, memory, busy time
-    status.json        running, completed, diverged, failed, out-of-memory or preempted, and why
-    checkpoints/       to go on from
-    orders/            what each rank did, a file a segment: what `experiments.replay` replays
-    timeline.parquet/  and when, a file a segment; with timeline=true
-    trace.json         the same for a trace viewer, once `experiments.timeline` was asked for it
-    model/             the trained model, for transformers' `from_pretrained`
-    .lock              held while a process is at the run
-
-Whole files are replaced atomically; lines are appended whole. Beside the folders of runs lies what
-they share, and the analysis reads none of it:
-
-    cut.json           the cuts of models into stages that were measured
-    costs.json         the costs that were measured
-    .jobs/             logs of processes and of SLURM's jobs, and which job is whose
-    .code/             the code as it was when runs were submitted
-"""
+"""The folder of one run, as its process writes it; `runlog` says what is in it."""
 
 import json
 import math
-import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from filelock import FileLock, Timeout
 from omegaconf import DictConfig, OmegaConf
 
+import runlog
 from experiments.config import flat
 from experiments.run.environment import describe_environment
 
@@ -43,9 +21,9 @@ ELSEWHERE = (
     *("seeds", "batches", "accumulations", "counts", "sizes"),
     *("count", "size", "devices"),
 )
-"""Keys that say where and beside what a run happens and what it keeps, not what it computes."""
+"""Keys that do not change a run's numbers: where it happens, beside which runs, what it saves."""
 RESULTS = ("completed", "diverged", "failed", "out-of-memory")
-"""States that are not gone on from; the others are."""
+"""States that a run does not go on from."""
 _NOT_SET = "not set"
 
 
@@ -59,10 +37,10 @@ class RunFolder:
     def __init__(self, path: Path, config: DictConfig):
         self.path = path
         self.config = config
-        self.checkpoints = path / "checkpoints"
-        self.orders = path / "orders"
-        self.timeline = path / "timeline.parquet"
-        self.model = path / "model"
+        self.checkpoints = path / runlog.CHECKPOINTS
+        self.orders = path / runlog.ORDERS
+        self.timeline = path / runlog.TIMELINE
+        self.model = path / runlog.MODEL
 
     @contextmanager
     def claimed(self) -> Iterator[None]:
@@ -71,7 +49,7 @@ class RunFolder:
         self.check_config()
         self.path.mkdir(parents=True, exist_ok=True)
         try:
-            with FileLock(self.path / ".lock", timeout=1):  # `held` looks for a moment
+            with FileLock(self.path / runlog.LOCK, timeout=1):  # `held` looks for a moment
                 self.plan()
                 yield
         except Timeout:
@@ -85,7 +63,7 @@ class RunFolder:
     @property
     def held(self) -> bool:
         """Whether a process is at the run, as far as locks tell here."""
-        lock = self.path / ".lock"
+        lock = self.path / runlog.LOCK
         if not lock.exists():
             return False
         try:
@@ -99,7 +77,7 @@ class RunFolder:
         knows of the run before it starts, and also if it never does."""
         if not self._holds_a_run():
             self.path.mkdir(parents=True, exist_ok=True)
-            replace(self.path / "config.yaml", OmegaConf.to_yaml(_own(self.config)))
+            runlog.write(self.path / runlog.CONFIG, OmegaConf.to_yaml(_own(self.config)))
 
     def check_config(self) -> None:
         """Raise ValueError if the folder holds the run of another configuration, or cannot be
@@ -110,7 +88,7 @@ class RunFolder:
                 f"{there} is a file, where the folder of a run should be: choose another folder "
                 "with runs=..."
             )
-        file = self.path / "config.yaml"
+        file = self.path / runlog.CONFIG
         if not self._holds_a_run():
             return
         try:
@@ -139,70 +117,101 @@ class RunFolder:
     def _holds_a_run(self) -> bool:
         """Whether there is a configuration, and anything besides it: else it is but a plan."""
         files = {file.name for file in self.path.glob("[!.]*")}
-        return "config.yaml" in files and len(files) > 1
+        return runlog.CONFIG in files and len(files) > 1
 
     def describe(self) -> None:
-        """Say on what machine and with what code the run is done, from the update it goes on."""
-        file = self.path / "environment.json"
+        """Add this start to environment.json: machine, versions, commit, and the time."""
+        start = runlog.Start(
+            from_update=self.checkpointed_update,
+            **describe_environment(),
+            started=datetime.now(UTC).isoformat(timespec="milliseconds"),
+        )
+        starts = [*self._starts(), runlog.as_json(start)]
+        runlog.write_json(self.path / runlog.ENVIRONMENT, starts)
+
+    def describe_end(self) -> None:
+        """Add to the last start when it ended, and how long it took."""
+        *earlier, last = self._starts()
+        ended = datetime.now(UTC)
+        seconds = (ended - datetime.fromisoformat(last["started"])).total_seconds()
+        last |= {"ended": ended.isoformat(timespec="milliseconds"), "wall_seconds": seconds}
+        runlog.write_json(self.path / runlog.ENVIRONMENT, [*earlier, last])
+
+    def _starts(self) -> list[dict]:
         try:
-            starts = list(json.loads(file.read_text()))
-        except (OSError, ValueError, TypeError):
-            starts = []
-        starts.append({"from_update": self.kept} | describe_environment())
-        replace(file, json.dumps(starts, indent=1))
+            return runlog.read_json(self.path / runlog.ENVIRONMENT, list) or []
+        except runlog.Damaged:
+            return []
+
+    def begin(self, identity: runlog.Identity) -> None:
+        """Record what the run's numbers depend on beside its configuration."""
+        runlog.write_json(self.path / runlog.IDENTITY, runlog.as_json(identity))
+
+    def identity(self) -> runlog.Identity | None:
+        """Return what `begin` recorded; None if nothing. Raises ValueError if it is damaged."""
+        file = self.path / runlog.IDENTITY
+        try:
+            content = runlog.read_json(file)
+            return None if content is None else runlog.Identity(**content)
+        except (runlog.Damaged, TypeError) as error:
+            raise ValueError(
+                f"{file} is damaged ({error}): remove the folder, or choose another with runs=..."
+            ) from None
+
+    def cost(self) -> dict | None:
+        """Return the run's cost.json; None if it has none. Raises ValueError if it is damaged."""
+        return runlog.read_json(self.path / runlog.COST)
 
     def status(self) -> dict:
-        """What `report` wrote last; {} if nothing, or nothing that can be read."""
+        """Return the last status that was reported; {} if there is none that can be read."""
         try:
-            status = json.loads((self.path / "status.json").read_text())
-        except (OSError, ValueError):
+            return runlog.read_json(self.path / runlog.STATUS) or {}
+        except (OSError, runlog.Damaged):
             return {}
-        return status if isinstance(status, dict) else {}
 
-    def report(self, state: str, update: int, updates: int, why: str | None = None) -> None:
-        """Say where the run stands: `update` of `updates` are done."""
-        status = {"state": state, "why": why, "update": update, "updates": updates}
-        replace(self.path / "status.json", json.dumps(status))
+    def report(
+        self, state: runlog.State, update: int, updates: int, why: str | None = None
+    ) -> None:
+        """Report the state of the run: `update` of `updates` are done."""
+        status = runlog.Status(state, why, update, updates)
+        runlog.write_json(self.path / runlog.STATUS, runlog.as_json(status), indent=None)
 
     @property
-    def kept(self) -> int:
+    def checkpointed_update(self) -> int:
         """The updates in the newest checkpoint."""
         from paci import checkpoint  # not above: it loads torch, which few who look here need
 
         return checkpoint.taken_at(self.checkpoints) // self.config.method.accumulation
 
     def interrupted(self) -> str:
-        """Why a run was preempted, and what is not lost."""
-        return f"interrupted: goes on from update {self.kept}"
+        """Say why a run was preempted, and where it will go on."""
+        return f"interrupted: goes on from update {self.checkpointed_update}"
 
-    def log(self, file: str, lines: list[dict]) -> None:
-        """Append `lines` to metrics.jsonl, throughput.jsonl or stages.jsonl."""
-        with (self.path / file).open("a") as log:
-            log.write("".join(json.dumps(line) + "\n" for line in lines))
+    def log(self, file: str, records: Iterable[Any]) -> None:
+        """Append a line for each of `records` to a log of the folder."""
+        runlog.append(self.path / file, records)
 
     def lines(self, file: str) -> list[dict]:
-        """Those that `log` has appended to `file` and that are whole."""
-        log = self.path / file
-        return [json.loads(line) for line in _whole_lines(log)] if log.exists() else []
+        """Return the readable lines of a log of the folder."""
+        return runlog.read_lines(self.path / file)[0]
 
     def rewind(self, update: int) -> None:
-        """Forget what came after `update`: the run goes on from a checkpoint taken there; and every
-        repetition, none of which is gone on with. Warns if updates before it are not in the log (a
-        disk that was full, a file that was edited): they are in the weights all the same."""
-        for name in ("metrics.jsonl", "stages.jsonl", "throughput.jsonl"):
+        """Remove all records after `update`, where the run goes on from a checkpoint, and all
+        repetitions, which always begin anew. Warns if earlier updates are not in the log (the disk
+        was full, the file was edited): they are in the weights all the same."""
+        for name in (runlog.METRICS, runlog.STAGES, runlog.THROUGHPUT):
             file = self.path / name
-            if file.exists():
-                kept = [line for line in _whole_lines(file) if _update_of(line) <= update]
-                replace(file, "".join(kept))
+            if file.exists():  # the line of a repetition has no update
+                earlier = [row for row in self.lines(name) if row.get("update", math.inf) <= update]
+                runlog.write(file, "".join(json.dumps(row) + "\n" for row in earlier))
         for file in (*self.orders.glob("*.csv"), *self.timeline.glob("*.parquet")):
             if int(file.stem) > update:
                 file.unlink()
         self._warn_of_holes(update)
 
     def _warn_of_holes(self, update: int) -> None:
-        file = self.path / "metrics.jsonl"
-        lines = map(json.loads, _whole_lines(file)) if file.exists() else []
-        logged = {line.get("update") for line in lines if "loss" in line}
+        file = self.path / runlog.METRICS
+        logged = {line.get("update") for line in self.lines(runlog.METRICS) if "loss" in line}
         missing = [number for number in range(1, update + 1) if number not in logged]
         if missing:
             warnings.warn(
@@ -210,29 +219,6 @@ class RunFolder:
                 f"{missing[0]}{' and later ones' if missing[1:] else ''}): the run goes on without",
                 stacklevel=3,
             )
-
-
-def replace(file: Path, text: str) -> None:
-    """Write `text` to `file`, whole or not at all."""
-    draft = file.with_name(f".{file.name}.{os.getpid()}")
-    draft.write_text(text)
-    os.replace(draft, file)
-
-
-def _whole_lines(file: Path) -> Iterator[str]:
-    """The lines that were written to their end: a killed run may leave half a line."""
-    for line in file.read_text(errors="replace").splitlines(keepends=True):
-        try:
-            whole = line.endswith("\n") and isinstance(json.loads(line), dict)
-        except ValueError:
-            continue
-        if whole:
-            yield line
-
-
-def _update_of(line: str) -> float:
-    """The update that a line is of; no update ever gets to a line of a repetition."""
-    return json.loads(line).get("update", math.inf)
 
 
 def _own(config: DictConfig) -> DictConfig:

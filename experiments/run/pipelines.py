@@ -9,11 +9,11 @@ import os
 
 import torch
 from omegaconf import DictConfig
+from torch import nn
 
 from experiments import models
 from experiments.config.derived import is_measured, schedule_of
 from experiments.optimizers.optimizer import learning_rates, make_optimizer
-from experiments.run.costs import cost_for
 from experiments.run.run import Run
 from experiments.run.stages import stage_module
 from paci import DistributedPipeline, LocalPipeline
@@ -21,9 +21,12 @@ from paci.distributed.emulated import Emulation
 
 
 def build_pipeline(run: Run) -> LocalPipeline | DistributedPipeline:
-    """All of this process's stages, ready to train."""
+    """Build the stages of this process and join them into a pipeline, ready to train."""
     config, executor, method = run.config, run.config.executor, run.config.method
-    vocabulary = run.corpus.vocabulary
+
+    def module(stage: int) -> nn.Module:
+        return stage_module(config, run.corpus.vocabulary, run.cut, stage)
+
     torch.set_num_threads(executor.threads)
     options = {
         "weights": method.weights,
@@ -34,16 +37,16 @@ def build_pipeline(run: Run) -> LocalPipeline | DistributedPipeline:
         "measure_every": config.measure_every,
     }
     if executor.name == "local":
-        modules = [stage_module(config, vocabulary, stage) for stage in range(config.stages)]
-        return LocalPipeline(modules, schedule_of(config), cost=cost_for(run), **options)
-    modules = [stage_module(config, vocabulary, stage) for stage in _own_stages(config)]
+        modules = [module(stage) for stage in range(config.stages)]
+        return LocalPipeline(modules, schedule_of(config), cost=run.cost, **options)
+    modules = [module(stage) for stage in _own_stages(config)]
     if executor.name == "emulated":
-        options["make_stage"] = Emulation(cost_for(run))
+        options["make_stage"] = Emulation(run.cost)
     return DistributedPipeline(modules, schedule_of(config), order=executor.order, **options)
 
 
 def clock_of(config: DictConfig) -> str:
-    """The clock that a run's seconds are of; those of two clocks do not compare."""
+    """Name the clock of a run's seconds; seconds of two clocks do not compare."""
     simulated = "simulated, measured costs" if is_measured(config) else "simulated"
     return {"local": simulated, "distributed": "wall", "emulated": "emulated"}[config.executor.name]
 

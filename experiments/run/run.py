@@ -1,5 +1,6 @@
-"""One run: what it computes, on what, and where its results go; nothing has started yet."""
+"""One run: its data, cut, costs and folder. Nothing has started yet."""
 
+from functools import cached_property
 from pathlib import Path
 
 import torch
@@ -7,12 +8,16 @@ from omegaconf import DictConfig
 
 from experiments import data
 from experiments.config.derived import run_name, updates
+from experiments.run.costs import cost_for
+from experiments.run.cut import cut_for
 from experiments.run.folder import RunFolder
-from paci import microbatches
+from experiments.run.identity import changes, identity
+from paci import Cost, microbatches
+from runlog import Identity
 
 
 class Run:
-    """The run that `config` describes; whatever a user may have got wrong raises ValueError."""
+    """The run that `config` describes. Raises ValueError for whatever a user may have got wrong."""
 
     def __init__(self, config: DictConfig):
         if config.executor.device == "cuda" and not torch.cuda.is_available():
@@ -36,6 +41,40 @@ class Run:
                 f"validation_sequences={config.validation_sequences})"
             ) from error
 
+    @cached_property
+    def cut(self) -> list[range]:
+        """The units of each stage. A resumed run keeps the cut that it began with."""
+        begun = self.folder.identity() if self.folder.checkpointed_update else None
+        if begun is not None:
+            return [range(*ends) for ends in begun.cut]
+        return cut_for(self.config, self.corpus.vocabulary)
+
+    @cached_property
+    def cost(self) -> Cost:
+        """Times of a micro-batch on the run's simulated or emulated clock."""
+        return cost_for(self.folder, self.corpus.vocabulary, self.cut)
+
+    def identity(self) -> Identity:
+        """Return what the run's numbers depend on beside its configuration."""
+        return identity(self.corpus.fingerprint, self.cut, self.folder.cost())
+
+    def check(self) -> None:
+        """Raise ValueError if the folder holds the run of another configuration, or if the run
+        would go on from a checkpoint with another corpus, cost table, code or PyTorch than it
+        began with: it would mix two runs."""
+        self.folder.check_config()
+        if self.folder.finished or not self.folder.checkpointed_update:
+            return
+        begun = self.folder.identity()
+        if begun is None:  # a folder of an older version, which did not say
+            return
+        if found := changes(begun, self.corpus.fingerprint, self.folder.cost()):
+            raise ValueError(
+                f"{self.folder.path} cannot go on, as it began with something else ("
+                f"{'; '.join(found)}): restore what it began with, or remove the folder to begin "
+                "anew"
+            )
+
     @property
     def segment_ends(self) -> list[int]:
         """The updates after which the pipeline drains, to evaluate and to write a checkpoint."""
@@ -51,5 +90,5 @@ class Run:
         return data.Batches(tokens, context, sizes, order_seed, first, count=count)
 
     def tokens(self, update: int) -> int:
-        """Trained on, after `update` updates."""
+        """Return the tokens trained on after `update` updates."""
         return update * self.config.batch * self.config.model.context

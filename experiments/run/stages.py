@@ -7,13 +7,11 @@ from omegaconf import DictConfig
 from torch import nn
 
 from experiments import models
-from experiments.run.cut import cut_for
 
 
-def stage_module(config: DictConfig, vocabulary: int, stage: int) -> nn.Module:
-    """Stage `stage` of the model on its device, its forward in the run's precision."""
+def stage_module(config: DictConfig, vocabulary: int, cut: list[range], stage: int) -> nn.Module:
+    """Build stage `stage` of the model on its device; its forward has the run's precision."""
     executor = config.executor
-    cut = cut_for(config, vocabulary)
     module = models.build_stage(
         config.model, vocabulary, config.stages, stage, config.seed, cut
     ).to(_device(executor))
@@ -23,7 +21,7 @@ def stage_module(config: DictConfig, vocabulary: int, stage: int) -> nn.Module:
 
 
 def _device(executor: DictConfig) -> torch.device:
-    """Of the rank that this process is, or of a run in one process."""
+    """Return the device of this process's rank, or of a run in one process."""
     if executor.device == "cuda" and "LOCAL_RANK" in os.environ:
         return torch.device("cuda", int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())
     return torch.device(executor.device)

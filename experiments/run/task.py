@@ -1,16 +1,23 @@
-"""What a run does with its pipeline, whichever it is."""
+"""A run's work with its pipeline, on whichever executor."""
 
 from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import Any
 
+import runlog
+from experiments import models
 from experiments.run.pipelines import build_pipeline, clock_of
 from experiments.run.run import Run
+from paci.segment import Segment
 
 
 class Task(ABC):
-    """`run`, in this process; where there are several, each is one rank and calls the same.
+    """The work of `run` in this process; of several processes, each is one rank and calls the same.
 
-    The rank that knows the losses and the times (the pipeline `reports` there) writes what the run
-    folder says of the run; at any other, `log`, `rewind` and `report` do nothing.
+    Only the rank that knows the losses and the times (where `pipeline.reports`) writes into the run
+    folder; on any other, `log`, `rewind`, `begin` and `report` do nothing.
     """
 
     def __init__(self, run: Run):
@@ -20,22 +27,64 @@ class Task(ABC):
 
     @abstractmethod
     def train(self) -> None:
-        """To the end of the run, or until it is interrupted."""
+        """Train to the end of the run, or until it is interrupted."""
 
     @property
     def done(self) -> int:
-        """Updates."""
+        """Updates done."""
         return self.pipeline.microbatch // self.config.method.accumulation
 
-    def log(self, file: str, lines: list[dict]) -> None:
+    def begin(self) -> None:
+        """Empty the logs of a run that begins, and record its identity."""
         if self.pipeline.reports:
-            self.folder.log(file, lines)
+            self.folder.rewind(-1)
+            self.folder.begin(self.run.identity())
+
+    def log(self, file: str, records: Iterable[Any]) -> None:
+        if self.pipeline.reports:
+            self.folder.log(file, records)
 
     def rewind(self, update: int) -> None:
         if self.pipeline.reports:
             self.folder.rewind(update)
 
-    def report(self, state: str, why: str | None = None, updates: int | None = None) -> None:
-        """Of so many `updates`, if it is known better now than before the run."""
+    def report(
+        self, state: runlog.State, why: str | None = None, updates: int | None = None
+    ) -> None:
+        """Report the state of the run; `updates`, if their number is only known by now."""
         if self.pipeline.reports:
             self.folder.report(state, self.done, updates or self.run.updates, why)
+
+    def stage_lines(self, segment: Segment) -> list[runlog.StageLine]:
+        """Return the records of the stages for a segment that ended after update `done`."""
+        busy: Counter[int] = Counter()
+        for row in segment.timeline.rows:
+            busy[row.stage] += row.end - row.start
+        ranks = {row.stage: row.rank for row in segment.timeline.rows}
+        parameter_bytes = models.parameter_bytes(
+            self.config.model, self.run.corpus.vocabulary, self.run.cut
+        )
+        return [
+            runlog.StageLine(
+                update=self.done,
+                stage=stage,
+                rank=rank,
+                drift=segment.drift[stage],
+                staleness=segment.staleness[stage],
+                movement=[
+                    runlog.MovementSample(**asdict(sample)) for sample in segment.movements[stage]
+                ],
+                peak_in_flight=segment.peak_in_flight[stage],
+                parameter_bytes=parameter_bytes[stage],
+                gradient_bytes=segment.peak_held[stage].gradients,
+                optimizer_bytes=segment.peak_held[stage].optimizer,
+                activation_bytes=segment.peak_held[stage].activations,
+                version_bytes=segment.peak_held[stage].copies,
+                busy_seconds=busy[stage],
+                idle_seconds=segment.seconds - segment.timeline.busy[rank],
+                clock=self.clock,
+                waiting_seconds=segment.waiting[rank] if segment.waiting else None,
+                allocated_bytes=segment.allocated[rank] if segment.allocated else None,
+            )
+            for stage, rank in sorted(ranks.items())
+        ]

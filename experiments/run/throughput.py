@@ -1,13 +1,13 @@
-"""How fast a run trains, and what it holds: the same pipeline, repeated until the rate is known.
+"""Throughput and memory of a run: the same segment, repeated until the rate is known.
 
     update at the last stage    1    2    3    4    5
     repetition               fill ──┼────┼────┼────┼── drain
                                     └── counted ───┘
 
-A repetition is a segment of its own. What counts lies between two updates of the last stage: the
-first by which as many micro-batches are through as there are stages, and the last. So neither the
-filling nor the draining of the pipeline is in it, and of a flush, whose every update drains, the
-bubble is.
+A repetition is a segment of its own. The counted part lies between two updates of the last stage:
+the first by which as many micro-batches are through as there are stages, and the last. It leaves
+out the filling and the draining of the pipeline; a flush schedule drains at every update, so its
+bubble counts.
 """
 
 import math
@@ -17,19 +17,18 @@ from itertools import count
 
 from experiments.config.derived import full_after, repeats_exactly, windows
 from experiments.run.run import Run
-from experiments.run.stage_lines import stage_lines
 from experiments.run.task import Task
 from experiments.terminal.progress import Progress
 from paci.segment import Segment
 from paci.simulation.timeline import Timeline
+from runlog import STAGES, THROUGHPUT, RepetitionLine, State
 
 LEAST = 3
 """Repetitions before their spread is believed."""
 
 
 class Throughput(Task):
-    """The same segment again and again, to see how fast; the rank that knows the times decides,
-    for all, when it is enough."""
+    """Repetitions of one segment. The rank that knows the times decides for all when to stop."""
 
     def __init__(self, run: Run):
         super().__init__(run)
@@ -39,7 +38,7 @@ class Throughput(Task):
     def train(self) -> None:
         """Warm up, then repeat until the relative standard error of tokens/s is small enough, or
         time is up; once, if all repetitions are alike. An interrupted run starts again."""
-        self.rewind(-1)
+        self.begin()
         a, exact = self.config.method.accumulation, repeats_exactly(self.config)
         silent = not self.pipeline.reports
         with Progress(desc=self.folder.path.name, unit="repetition", disable=silent) as bar:
@@ -61,22 +60,16 @@ class Throughput(Task):
                     return
 
     def log_repetition(self, repetition: int, segment: Segment) -> None:
-        """Write down a repetition: its tokens and seconds, and the books of the stages."""
+        """Log a repetition: its tokens and seconds, and the statistics of the stages."""
         updates, seconds = steady(segment.timeline, self.config.stages, full_after(self.config))
         tokens = self.run.tokens(updates)
         self.rates.append(tokens / seconds)
-        line = {
-            "repetition": repetition,
-            "tokens": tokens,
-            "seconds": seconds,
-            "updates": updates,
-            "clock": self.clock,
-        }
-        self.log("throughput.jsonl", [line])
-        self.log("stages.jsonl", stage_lines(self.run, segment, self.done, self.clock))
+        line = RepetitionLine(repetition, tokens, seconds, updates, self.clock)
+        self.log(THROUGHPUT, [line])
+        self.log(STAGES, self.stage_lines(segment))
 
-    def outcome(self) -> tuple[str, str | None] | None:
-        """The state that the run is in now, and why; None where nothing is known of it."""
+    def outcome(self) -> tuple[State, str | None] | None:
+        """Return the state of the run and why; None on a rank that does not know it."""
         if not self.pipeline.reports:
             return None
         if self.pipeline.interrupted:
@@ -93,7 +86,7 @@ class Throughput(Task):
 
 
 def steady(timeline: Timeline, stages: int, full: int) -> tuple[int, float]:
-    """Updates after the `full`-th at the last stage, and the time that they took."""
+    """Return the updates after the `full`-th at the last stage, and the time that they took."""
     ends = sorted(
         row.end for row in timeline.rows if row.stage == stages - 1 and timeline.updates(row)
     )
@@ -101,7 +94,7 @@ def steady(timeline: Timeline, stages: int, full: int) -> tuple[int, float]:
 
 
 def relative_standard_error(rates: list[float]) -> float:
-    """Standard error of the mean over the mean; infinite for fewer than `LEAST`."""
+    """Return the standard error of the mean over the mean; infinite for fewer than `LEAST`."""
     if len(rates) < LEAST:
         return math.inf
     return statistics.stdev(rates) / math.sqrt(len(rates)) / statistics.mean(rates)

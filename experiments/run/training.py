@@ -10,13 +10,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from experiments import models
-from experiments.run.cut import cut_for
-from experiments.run.folder import replace
-from experiments.run.stage_lines import stage_lines
 from experiments.run.task import Task
 from experiments.terminal.progress import Progress
 from paci import write_orders
 from paci.segment import Segment, Update
+from runlog import METRICS, STAGES, EvaluationLine, UpdateLine, write
 
 
 class Diverged(Exception):
@@ -24,13 +22,13 @@ class Diverged(Exception):
 
 
 class Training(Task):
-    """So many tokens, to see how well the model learns."""
+    """Training on the budget of tokens, to see how well the model learns."""
 
     def train(self) -> None:
-        """To the end of the run, from its newest checkpoint; or, if interrupted, to the end of
-        the window in training."""
+        """Train from the newest checkpoint to the end of the run; or, if interrupted, to the end
+        of the window in training."""
         if not self.pipeline.load(self.folder.checkpoints):
-            self.rewind(-1)
+            self.begin()
             self.evaluate()
         self.rewind(self.done)
         with self.progress() as on_update:
@@ -54,25 +52,25 @@ class Training(Task):
     @property
     def may_drain_anywhere(self) -> bool:
         """Whether a checkpoint may be taken after any window, and not only where the undisturbed
-        run drains too: if the run drains there anyway, or does not repeat to the last bit. Any
-        other goes back to the end of its last segment, as it does after a crash."""
+        run drains too. It may if the schedule drains after every window, or if the run does not
+        repeat to the last bit. Any other run goes back to the end of its last segment."""
         return self.pipeline.schedule.flushes or self.config.executor.get("order") == "dynamic"
 
     def evaluate(self) -> None:
         loss = self.pipeline.evaluate(self.run.validation)
-        line = {
-            "update": self.done,
-            "tokens": self.run.tokens(self.done),
-            "validation_loss": loss,
-            "perplexity": math.exp(loss) if loss < 700 else math.inf,  # beyond it exp overflows
-            "seconds": self.pipeline.seconds,
-            "clock": self.clock,
-        }
-        self.log("metrics.jsonl", [line])
+        line = EvaluationLine(
+            update=self.done,
+            tokens=self.run.tokens(self.done),
+            validation_loss=loss,
+            perplexity=math.exp(loss) if loss < 700 else math.inf,  # beyond it exp overflows
+            seconds=self.pipeline.seconds,
+            clock=self.clock,
+        )
+        self.log(METRICS, [line])
 
     @contextmanager
     def progress(self) -> Iterator[Callable[[Update], None] | None]:
-        """Gives what logs each update, keeps the status fresh, and shows how far it is;
+        """Give a callback that logs each update, reports the status and moves a progress bar;
         None where nothing is reported."""
         if not self.pipeline.reports:
             yield None
@@ -83,7 +81,7 @@ class Training(Task):
         def on_update(update: Update) -> None:
             nonlocal newest, reported
             newest = update.number
-            self.log("metrics.jsonl", [self.update_line(update)])
+            self.log(METRICS, [self.update_line(update)])
             if not math.isfinite(update.loss):
                 raise Diverged(f"the loss of update {newest} is {update.loss}")
             if time.monotonic() - reported > 1:
@@ -100,29 +98,28 @@ class Training(Task):
         ) as bar:
             try:
                 yield on_update
-            except BaseException:  # who says how the run ended takes the update from here
+            except BaseException:  # the final report takes the update from here
                 self.folder.report("running", newest, self.run.updates)
                 raise
 
-    def update_line(self, update: Update) -> dict:
-        return {
-            "update": update.number,
-            "tokens": self.run.tokens(update.number),
-            "loss": update.loss,
-            "lr": update.learning_rate,
-            "seconds": update.seconds,
-            "clock": self.clock,
-        }
+    def update_line(self, update: Update) -> UpdateLine:
+        return UpdateLine(
+            update=update.number,
+            tokens=self.run.tokens(update.number),
+            loss=update.loss,
+            lr=update.learning_rate,
+            seconds=update.seconds,
+            clock=self.clock,
+        )
 
     def log_segment(self, segment: Segment | None, first: int, seconds: float) -> None:
-        """What each stage's books say of the segment, a line a stage, and what every rank did;
-        it began with micro-batch `first`, after so many `seconds` of training."""
+        """Log the statistics of each stage and the order of each rank's actions; the segment began
+        with micro-batch `first`, after so many `seconds` of training."""
         if segment is None:
             return
-        self.log("stages.jsonl", stage_lines(self.run, segment, self.done, self.clock))
-        self.folder.orders.mkdir(exist_ok=True)
+        self.log(STAGES, self.stage_lines(segment))
         file = self.folder.orders / f"{self.done:09d}.csv"
-        replace(file, write_orders(segment.timeline.orders()))
+        write(file, write_orders(segment.timeline.orders()))
         if self.config.timeline:
             from experiments import timeline  # not above: it loads pandas
 
@@ -130,10 +127,9 @@ class Training(Task):
             timeline.keep(segment.timeline, file, first, seconds)
 
     def save_model(self) -> None:
-        """The trained model, each stage by the rank that has it, for transformers to read."""
+        """Save the model for transformers to read, each stage by the rank that has it."""
         vocabulary = self.run.corpus.vocabulary
         for stage in self.pipeline.stages:
             models.save_stage(stage.module, stage.index, self.config.stages, self.folder.model)
         if self.pipeline.reports:
-            cut = cut_for(self.config, vocabulary)
-            models.save_index(self.config.model, vocabulary, cut, self.folder.model)
+            models.save_index(self.config.model, vocabulary, self.run.cut, self.folder.model)

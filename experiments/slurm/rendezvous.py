@@ -17,7 +17,7 @@ from pathlib import Path
 import torch.distributed as dist
 from torch._C._distributed_c10d import TCPStore
 
-from experiments.run.folder import replace
+import runlog
 
 GRACE = 15.0  # seconds that the store outlives rank 0, for the others to learn of its end
 
@@ -34,7 +34,7 @@ def meet(folder: Path, rank: int, timeout: timedelta) -> Iterator[dist.Store]:
     file = folder / f"{job}.{step}.{start}.address"
     if rank == 0:
         folder.mkdir(parents=True, exist_ok=True)
-        replace(file, f"{socket.gethostname()} {_host_store()}")
+        runlog.write(file, f"{socket.gethostname()} {_host_store()}")
     host, port = _read(file, timeout)
     try:
         yield TCPStore(host, port, timeout=timeout)

@@ -1,7 +1,7 @@
 """The code of a sweep as it was when it was submitted, for its jobs to import: what changes in
 the checkout after that changes nothing for them.
 
-    RUNS/.code/<digest>/     conf/ experiments/ paci/   copies of what jobs read
+    RUNS/.code/<digest>/     conf/ experiments/ paci/ runlog/   copies of what jobs read
                              COMMIT                     what `environment.json` shall say
                              changes.diff               against that commit
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from experiments.run.environment import ROOT, commit
-from experiments.run.folder import replace
+from runlog import CODE_DIFF, write
 
 PARTS = (
     *("conf/**/*.yaml", "experiments/conf/**/*.yaml"),  # of a checkout, of a wheel
@@ -33,7 +33,7 @@ class Snapshot(NamedTuple):
     def describe(self, folder: Path) -> None:
         """Say in a run's folder with what code it was submitted."""
         text = f"# commit {self.commit}\n# code {self.path.name}\n{self.changes}"
-        replace(folder / "code.diff", text)
+        write(folder / CODE_DIFF, text)
 
 
 def look(runs: Path) -> Snapshot:

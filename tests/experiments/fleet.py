@@ -29,7 +29,7 @@ def terminated_and_resumed(runs: list[tuple[list[str], int]]) -> list[dict]:
 def terminating(log: Callable, update: int) -> Callable:
     def log_and_terminate(folder, file, lines):
         log(folder, file, lines)
-        if "loss" in lines[0] and lines[0]["update"] == update:
+        if getattr(lines[0], "loss", None) is not None and lines[0].update == update:
             os.kill(os.getpid(), signal.SIGTERM)
             time.sleep(0.3)  # all ranks hear of it before they get much further
 

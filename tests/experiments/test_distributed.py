@@ -168,7 +168,7 @@ def test_the_timeline_is_on_one_clock(emulated):
 def test_without_a_timeline_there_is_a_table_still(local, capsys):
     assert call(timeline, [str(local())]) == 0
     said = capsys.readouterr().out
-    assert "kept no timeline" in said
+    assert "recorded no timeline" in said
     assert len(said.split("\n\n")[0].splitlines()) == 4
     assert not (local() / "trace.json").exists()
 

@@ -37,7 +37,7 @@ def at_update(monkeypatch, number, act):
 
     def log_and_act(folder, file, new):
         log(folder, file, new)
-        if "loss" in new[0] and new[0]["update"] == number:
+        if getattr(new[0], "loss", None) is not None and new[0].update == number:
             act()
 
     monkeypatch.setattr(RunFolder, "log", log_and_act)
@@ -50,6 +50,7 @@ def test_a_run_folder_has_its_files(trained):
     assert {path.name for path in trained.iterdir() if path.name != ".lock"} == {
         "config.yaml",
         "environment.json",
+        "identity.json",
         "metrics.jsonl",
         "stages.jsonl",
         "status.json",
@@ -60,7 +61,10 @@ def test_a_run_folder_has_its_files(trained):
     status = json.loads((trained / "status.json").read_text())
     assert status == {"state": "completed", "why": None, "update": 10, "updates": 10}
     assert OmegaConf.load(trained / "config.yaml").method.name == "paci"
-    assert json.loads((trained / "environment.json").read_text())[0]["packages"]["torch"]
+    (start,) = json.loads((trained / "environment.json").read_text())
+    assert start["packages"]["torch"]
+    assert start["started"] < start["ended"]
+    assert start["wall_seconds"] > 0
 
 
 def test_a_line_for_each_update(trained):
@@ -180,6 +184,59 @@ def test_killed_and_terminated_is_as_if_nothing_had_been(settings, tmp_path, mon
     assert call(command, settings) == 0
     assert_same_run(folder, undisturbed)
     assert len(losses(folder)) == 50
+
+
+def test_an_error_within_a_segment_leaves_the_checkpoint_as_it_was(settings, monkeypatch):
+    """Update 8 is in the middle of the second of two segments."""
+    checkpoints, before = Run(compose(settings)).folder.checkpoints, {}
+
+    def fail():
+        before.update(stamps(checkpoints))
+        raise KeyboardInterrupt
+
+    at_update(monkeypatch, 8, fail)
+    assert train(settings).status()["why"] == "interrupted: goes on from update 5"
+    assert before
+    assert stamps(checkpoints) == before
+
+
+def test_a_run_names_its_corpus_code_and_packages(trained):
+    identity = json.loads((trained / "identity.json").read_text())
+    assert identity["corpus"]["train"]["tokens"] > 0
+    assert len(identity["corpus"]["validation"]["sha256"]) == 64
+    assert identity["corpus"]["tokeniser"]["name"] == "bytes"
+    assert "torch" in identity["packages"]
+    assert "paci/local.py" in identity["code"]
+    assert identity["cost"] is None
+
+
+@pytest.mark.parametrize(
+    ("path", "other", "named"),
+    [
+        (("corpus", "train", "sha256"), "0", "the train split has other tokens"),
+        (("corpus", "tokeniser", "sha256"), "0", "the vocabulary of the tokeniser bytes"),
+        (("code", "paci/local.py"), "0", "the code: paci/local.py"),
+        (("packages", "torch"), "1.0", "the packages: torch was 1.0, is "),
+        (("cost",), {"forward": [1.0]}, "cost.json: forward was [1.0], is None"),
+    ],
+)
+def test_a_run_does_not_go_on_as_another(settings, path, other, named, monkeypatch, capsys):
+    def stop():
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        at_update(patch, 8, stop)
+        folder = train(settings).path
+    file = folder / "identity.json"
+    identity = place = json.loads(file.read_text())
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = other
+    file.write_text(json.dumps(identity))
+    written = stamps(folder)
+    assert call(command, settings) == 2
+    assert named in capsys.readouterr().err
+    assert stamps(folder) == written
 
 
 # Ends that are no success

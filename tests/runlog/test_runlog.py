@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from collections import Counter
 from dataclasses import dataclass
 
 import pytest
@@ -21,6 +22,16 @@ def test_an_optional_field_that_is_none_is_left_out():
     assert runlog.as_json(Line(1, "x")) == {"number": 1, "note": "x"}
     status = runlog.Status("completed", None, 3, 3)
     assert runlog.as_json(status)["why"] is None  # not optional: a reader may count on it
+
+
+def test_histograms_and_records_within_records_are_plain():
+    sample = runlog.MovementSample(1, 0, 1, 0.5)
+    line = dict.fromkeys(runlog.required(runlog.StageLine), 0)
+    line |= {"drift": Counter({2: 3}), "movement": [sample]}
+    there = runlog.as_json(runlog.StageLine(**line))
+    assert there["drift"] == {2: 3}
+    assert there["movement"] == [runlog.as_json(sample)]
+    assert "allocated_bytes" not in there
 
 
 def test_records_and_dicts_are_appended_as_lines(tmp_path):

@@ -6,7 +6,8 @@ from torch import nn
 
 from experiments.config import compose
 from experiments.run import costs
-from experiments.run.cache import check_kept
+from experiments.run.cache import check_cached
+from experiments.run.cut import cut_for
 from experiments.run.pipelines import clock_of
 from experiments.run.run import Run
 from paci import Cost, simulate
@@ -33,8 +34,16 @@ TABLE = {
 }
 
 
+def table_for(config):
+    return costs.table_for(config, VOCABULARY, cut_for(config, VOCABULARY))
+
+
+def cost_of(run):
+    return costs.cost_for(run.folder, VOCABULARY, run.cut)
+
+
 def test_every_stage_has_its_times(settings):
-    table = costs.table_for(compose(settings), VOCABULARY)
+    table = table_for(compose(settings))
     assert table.keys() == TABLE.keys()
     assert table.pop("microbatch") == 2
     assert all(len(times) == 4 and min(times) > 0 for times in table.values())
@@ -42,11 +51,11 @@ def test_every_stage_has_its_times(settings):
 
 def test_all_methods_share_one_table_which_is_measured_once(settings, tmp_path, monkeypatch):
     monkeypatch.setattr(costs, "measure", lambda config, *_: TABLE)
-    costs.table_for(compose(settings), VOCABULARY)
+    table_for(compose(settings))
     monkeypatch.undo()
     for method in ("1f1b-flush", "paci", "pipedream-2bw"):
         config = compose([*settings, f"method={method}", "batch=16", "method.accumulation=8"])
-        assert costs.table_for(config, VOCABULARY) == TABLE
+        assert table_for(config) == TABLE
 
 
 @pytest.mark.parametrize(
@@ -56,7 +65,7 @@ def test_all_methods_share_one_table_which_is_measured_once(settings, tmp_path, 
 def test_what_changes_the_times_has_a_table_of_its_own(settings, change, tmp_path, monkeypatch):
     monkeypatch.setattr(costs, "measure", lambda config, *_: TABLE)
     for overrides in ([], [change]):
-        costs.table_for(compose([*settings, *overrides]), VOCABULARY)
+        table_for(compose([*settings, *overrides]))
     assert len(json.loads((tmp_path / "runs" / "costs.json").read_text())) == 2
 
 
@@ -66,10 +75,10 @@ def test_a_run_keeps_the_costs_that_it_began_with(settings, tmp_path, monkeypatc
     run.folder.path.mkdir(parents=True)
     times = {name: times for name, times in TABLE.items() if name != "microbatch"}
     expected = Cost(**times, transfer=0.2)
-    assert costs.cost_for(run) == expected
+    assert cost_of(run) == expected
     assert json.loads((run.folder.path / "cost.json").read_text()) == TABLE | {"transfer": 0.2}
     (tmp_path / "runs" / "costs.json").unlink()
-    assert costs.cost_for(run) == expected
+    assert cost_of(run) == expected
 
 
 def test_the_clock_of_a_run_runs_at_measured_costs(settings, monkeypatch):
@@ -157,6 +166,6 @@ def test_damaged_costs_are_refused_before_any_work(settings, tmp_path, name, tex
     file = tmp_path / "runs" / name
     file.write_text(text)
     with pytest.raises(ValueError, match=rf"{file}.*remove it"):
-        check_kept(run.folder)
+        check_cached(run.folder)
     with pytest.raises(ValueError, match=rf"{file}.*remove it"):
-        costs.cost_for(run)
+        cost_of(run)

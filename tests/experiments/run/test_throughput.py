@@ -49,7 +49,8 @@ def test_on_the_simulated_clock_once_is_enough_and_theory_exact(settings, method
     }
     names = {path.name for path in folder.iterdir() if path.name != ".lock"}
     assert names == {
-        *("config.yaml", "environment.json", "status.json", "throughput.jsonl", "stages.jsonl")
+        *("config.yaml", "environment.json", "identity.json"),
+        *("status.json", "throughput.jsonl", "stages.jsonl"),
     }
     status = json.loads((folder / "status.json").read_text())
     assert status == {"state": "completed", "why": None, "update": 5, "updates": 5}
