@@ -11,14 +11,14 @@ What they are made of, in the order in which a run meets it:
     cli config/          what a user says: command lines, configurations, mistakes
     axes grid points     the points of a grid: of runs, of simulations
     dispatch slurm/      where runs happen: on this machine, on a cluster
-    run runfolder        one run, and the folder that is all the analysis will know of it
+    run folder identity  one run, the folder that the analysis reads, what the run depends on
     rank                 whether this process is one of several that somebody else started
     data/ models/        text in micro-batches, models in stages
-    kept cut costs       what a folder of runs shares: the cut into stages, measured times
+    cache cut costs      what a folder of runs shares: the cut into stages, measured times
     stopwatch            what time it is, for what is measured
     stages optimizer     what a stage computes, and how it learns
     pipelines            the pipeline of a run, on one of the executors of `paci`
-    tasks/               what a run does: training, or throughput
+    training throughput  what a run does, by its task
     progress summary     what a terminal shows
     environment          on what machine, with what code
 """

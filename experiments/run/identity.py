@@ -4,6 +4,7 @@ import ast
 import hashlib
 from collections.abc import Mapping
 from importlib.metadata import version
+from typing import Any
 
 from experiments.data.fingerprint import difference
 from experiments.run.environment import ROOT
