@@ -40,8 +40,20 @@ def save(folder: Path, stages: Sequence[Stage], state: dict, keep: int = 2) -> P
 
 
 def names_of(stages: Sequence[Stage]) -> list[str]:
-    """Of all that the checkpoint of `stages` holds of their modules."""
-    return [name for stage in stages for name in stage.module.state_dict()]
+    """Return the names of all tensors that a checkpoint of `stages` holds of their modules.
+
+    Raises ValueError for state that is no tensor (from a module's `get_extra_state`).
+    """
+    names = []
+    for stage in stages:
+        for name, value in stage.module.state_dict().items():
+            if not isinstance(value, torch.Tensor):
+                raise ValueError(
+                    f"a checkpoint holds tensors only, but {name} of stage {stage.index} is a "
+                    f"{type(value).__name__}: let get_extra_state return a tensor"
+                )
+            names.append(name)
+    return names
 
 
 def check_names(names: Sequence[str]) -> None:
@@ -153,7 +165,8 @@ def _tensors(stage: Stage) -> dict[str, torch.Tensor]:
     tensors = {f"model/{name}": t for name, t in stage.module.state_dict().items()}
     for name, parameter in stage.module.named_parameters():
         for key, value in stage.optimizer.state.get(parameter, {}).items():
-            tensors[f"optimizer/{name}/{key}"] = torch.as_tensor(value)
+            tensor = torch.as_tensor(value)
+            tensors[f"optimizer/{name}/{key}"] = tensor.to_dense() if tensor.is_sparse else tensor
     names = [name for name, _ in stage.module.named_parameters()]
     for key, values in stage.weights.state().items():
         tensors |= {f"weights/{n}/{key}": value for n, value in zip(names, values, strict=True)}

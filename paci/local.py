@@ -49,6 +49,7 @@ class LocalPipeline:
         cost: Cost | None = None,
         seed: int = 0,
         measure_every: int = 0,
+        batch: int | None = None,
     ):
         self.schedule = build(schedule, len(stages), accumulation, slack)
         self.accumulation = self.schedule.accumulation
@@ -59,6 +60,7 @@ class LocalPipeline:
             Stage(
                 index, len(stages), module, self.accumulation, optimizer, lr_lambda=lr_lambda,
                 loss_fn=loss_fn, weights=weights, seed=seed, measure_every=measure_every,
+                batch=batch,
             )
             for index, module in enumerate(stages)
         ]  # fmt: skip
@@ -80,6 +82,7 @@ class LocalPipeline:
         self._guard.check_drained("train")
         batches = batches if isinstance(batches, Sequence) else list(batches)
         whole_windows(len(batches), self.accumulation)
+        self._check_sizes(batches)
         self._try_shapes(batches)
         for stage in self.stages:
             stage.begin_segment()
@@ -107,7 +110,7 @@ class LocalPipeline:
                     if len(closed[version]) == N:
                         ends, rates = zip(*closed.pop(version), strict=True)
                         window = losses[version * a : (version + 1) * a]
-                        mean = torch.stack(window).mean().item()
+                        mean = self.stages[-1].window_loss(window)
                         number, seconds = stage.versions.version, self.seconds + max(ends)
                         on_update(Update(number, mean, max(rates), seconds))
                 steps.append(Step._make(step))
@@ -186,6 +189,20 @@ class LocalPipeline:
         for stage in self.stages:
             input = stage.evaluate(input, target)
         return input
+
+    def _check_sizes(self, batches: Sequence[Batch]) -> None:
+        """Raise ValueError unless micro-batches have as many sequences as `batch` gives them."""
+        sizes = self.stages[-1].sizes
+        if sizes is None:
+            return
+        for number, (input, target) in enumerate(batches):
+            wanted = sizes[number % self.accumulation]
+            if not len(input) == len(target) == wanted:
+                raise ValueError(
+                    f"micro-batch {number} must have {wanted} sequences, as a batch of "
+                    f"{sum(sizes)} in {self.accumulation} micro-batches has, not {len(input)} "
+                    f"(target: {len(target)})"
+                )
 
     def _try_shapes(self, batches: Sequence[Batch]) -> None:
         """Raise ValueError if a micro-batch does not fit through the stages; one of each shape is

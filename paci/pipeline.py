@@ -32,6 +32,10 @@ class Pipeline(Protocol):
                    micro-batch) and the jitter of the cost
     measure_every  updates between two samples of how far the weights move (0: never)
 
+    batch          the sequences of one window, where its micro-batches are not equally large: the
+                   first (batch mod a) of them have one more, and each loss weighs as many
+                   sequences as its micro-batch has; None: all losses weigh 1/a
+
     Raises ValueError for unknown names and impossible sizes. A pipeline is a context manager,
     which closes it.
     """

@@ -18,6 +18,7 @@ import torch
 from torch import nn
 from torch.autograd.graph import GradientEdge, get_gradient_edge
 
+from paci.microbatches import sizes
 from paci.stage.full_backward import backward, backward_to
 from paci.stage.learning_rate import LearningRate, LearningRateSchedule
 from paci.stage.memory import SavedTensors
@@ -44,7 +45,7 @@ class Stage:
     """Stage `index` of a pipeline of `stages`.
 
     module         maps the previous stage's output (at stage 0: the data) to this stage's output
-    accumulation   a, the micro-batches of one window; each loss is scaled by 1/a
+    accumulation   a, the micro-batches of one window
     optimizer      makes an optimizer from the module's parameters
     lr_lambda      factor on the optimizer's learning rate as a function of this stage's version;
                    or one such function for each stage of the pipeline
@@ -53,6 +54,8 @@ class Stage:
                    function that makes a policy from the module, the optimizer and the position
     seed           of the random numbers (dropout), together with stage and micro-batch
     measure_every  updates between two samples of how far the weights move (0: never)
+    batch          the sequences of one window, shared out by `paci.microbatches.sizes`: each loss
+                   then weighs its micro-batch's part of them; None: all losses weigh 1/a
 
     Raises ValueError for a module without parameters to train, an optimizer that needs a closure,
     unknown weights and impossible numbers.
@@ -70,6 +73,7 @@ class Stage:
         weights: str | MakePolicy = "live",
         seed: int = 0,
         measure_every: int = 0,
+        batch: int | None = None,
     ):
         parameters = list(module.parameters())
         _check_parameters(index, parameters)
@@ -79,6 +83,10 @@ class Stage:
         self.is_last = index == stages - 1
         self.module = module
         self.accumulation = accumulation
+        self.sizes = None if batch is None else sizes(batch, accumulation)
+        self._loss_weights = [1 / accumulation] * accumulation
+        if batch is not None and self.sizes is not None:
+            self._loss_weights = [size / batch for size in self.sizes]
         self.optimizer = _checked_optimizer(index, optimizer(parameters))
         self.loss_fn = loss_fn
         self._position = Position(index, stages, accumulation)
@@ -119,7 +127,9 @@ class Stage:
                 output = self.module(input)
                 if self.is_last:
                     output = self._loss(output, target)
-                    gradient_of_loss = torch.full_like(output, 1 / self.accumulation)
+                    gradient_of_loss = torch.full_like(
+                        output, self._loss_weights[microbatch % self.accumulation]
+                    )
         self._graphs[microbatch] = _Graph(input, get_gradient_edge(output), gradient_of_loss)
         return output.detach().contiguous()
 
@@ -249,6 +259,13 @@ class Stage:
         parameters = list(self.module.parameters())
         with torch.inference_mode(False), torch.enable_grad(), self._evaluation_mode():
             return probe(self._position, run, parameters, self._received(input), target)
+
+    def window_loss(self, losses: Sequence[torch.Tensor]) -> float:
+        """Return the mean loss of a window's sequences, given the mean of each micro-batch."""
+        stacked = torch.stack(list(losses))
+        if self.sizes is None:
+            return stacked.mean().item()
+        return (stacked @ stacked.new_tensor(self._loss_weights)).item()
 
     @property
     def learning_rate(self) -> float:

@@ -209,3 +209,14 @@ def test_stages_that_call_their_weights_alike_are_refused(tmp_path):
     local = toys.pipeline(toys.stages(2))
     with pytest.raises(ValueError, match="weight"):
         checkpoint.load(save(tmp_path, local), local.stages)
+
+
+def test_state_that_is_no_tensor_is_refused_before_anything_is_written(tmp_path):
+    class Extra(toys.Layers):
+        def get_extra_state(self):
+            return {"seen": 3}
+
+    local = toys.pipeline([Extra({"0": toys.layer()})])
+    with pytest.raises(ValueError, match="but _extra_state of stage 0 is a dict"):
+        save(tmp_path, local)
+    assert not any(tmp_path.iterdir())

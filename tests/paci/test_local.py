@@ -424,6 +424,138 @@ def test_gradients_from_outside_do_not_enter():
     assert losses == toys.pipeline(others).train(toys.batches(8)).losses
 
 
+def uneven(sizes, windows):
+    generator = torch.Generator().manual_seed(3)
+    return [
+        tuple(torch.randn(2, size, toys.WIDTH, generator=generator).unbind())
+        for _ in range(windows)
+        for size in sizes
+    ]
+
+
+@pytest.mark.parametrize("schedule", ["gpipe", "1f1b-flush", "zb-h1"])
+def test_uneven_micro_batches_are_trained_on_as_the_whole_batch(schedule):
+    modules, (whole,) = toys.stages(3), [nn.Sequential(*toys.stages(3))]
+    batches = uneven([3, 3, 2, 2], windows=3)
+    updates, local = [], toys.pipeline(modules, schedule, 4, batch=10, optimizer=toys.sgd)
+    local.train(batches, updates.append)
+
+    optimizer = toys.sgd(whole.parameters())
+    for window in range(3):
+        inputs, targets = zip(*batches[4 * window : 4 * window + 4], strict=True)
+        loss = toys.loss_fn(whole(torch.cat(inputs)), torch.cat(targets))
+        optimizer.param_groups[0]["lr"] = 0.1 * toys.warm_up(window)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        assert updates[window].loss == pytest.approx(loss.item(), rel=1e-5)
+    expected = [list(module.parameters()) for module in whole]
+    torch.testing.assert_close(toys.weights(modules), expected, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("weights", ["live", "stashed"])
+def test_uneven_micro_batches_under_paci_equal_the_twin_to_the_last_bit(weights):
+    N, a, sizes = 4, 3, [3, 2, 2]
+    modules, batches = toys.stages(N), uneven(sizes, windows=8)
+    before = toys.weights(modules)
+    run = toys.pipeline(modules, accumulation=a, batch=7, weights=weights).train(batches)
+    d = Durations(Cost(), N, len(batches))
+    rows = twin.clock(
+        N, a, 0, len(batches), lambda kind, i, m: d.of[kind][i][m], d.update, d.transfer
+    )
+    losses, after = twin.train(
+        rows, before, batches, a, toys.adamw, toys.warm_up,
+        lambda stage, m: 1.0, weights, [size / 7 for size in sizes],
+    )  # fmt: skip
+    assert toys.same([run.losses, toys.weights(modules)], [losses, after])
+    assert max(run.staleness[0]) == 1
+
+
+def test_even_micro_batches_weigh_the_same_with_and_without_a_batch():
+    batches, one, other = toys.batches(16), toys.stages(3), toys.stages(3)
+    losses = toys.pipeline(one, batch=4 * toys.ROWS).train(batches).losses
+    assert losses == toys.pipeline(other).train(batches).losses
+    assert toys.same(toys.weights(one), toys.weights(other))
+
+
+def test_micro_batches_of_other_sizes_are_refused():
+    local = toys.pipeline(toys.stages(2), batch=10)
+    with pytest.raises(ValueError, match=r"micro-batch 2 must have 2 sequences.* not 3"):
+        local.train(uneven([3, 3, 3, 1], 1))
+
+
+@pytest.mark.parametrize("seed", [2**63, -1, 1.5])
+def test_impossible_seeds(seed):
+    with pytest.raises(ValueError, match="seed must be a whole number from 0 to 2\\^63 - 1"):
+        toys.pipeline(toys.stages(2), seed=seed)
+
+
+def test_what_stages_and_losses_may_not_give():
+    class Pair(nn.Linear):
+        def forward(self, x):
+            return super().forward(x), x
+
+    first, second = toys.stages(2)
+    with pytest.raises(ValueError, match="stage 0 must give one tensor, not a value of type tuple"):
+        toys.pipeline([Pair(4, 4), second]).train(toys.batches(4))
+    for loss_fn, message in (
+        (lambda output, target: None, "one number, as a tensor, not None"),
+        (lambda output, target: 3, "one number, as a tensor, not a value of type int"),
+        (lambda output, target: (output > 0).sum(), "floating-point numbers, not torch.int64"),
+        (lambda output, target: target.mean(), "depends on no parameter"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            toys.pipeline([first, second], loss_fn=loss_fn).train(toys.batches(4))
+
+
+def test_an_optimizer_that_needs_a_closure_is_refused():
+    with pytest.raises(ValueError, match="LBFGS computes the loss again"):
+        toys.pipeline(toys.stages(2), optimizer=torch.optim.LBFGS)
+
+
+def test_a_scheduler_on_the_optimizer_of_a_stage_is_refused():
+    local = toys.pipeline(toys.stages(2))
+    torch.optim.lr_scheduler.StepLR(local.stages[1].optimizer, 1)
+    with pytest.raises(ValueError, match="learning rate of stage 1 is set by somebody else"):
+        local.train(toys.batches(4))
+
+
+def test_batches_made_in_inference_mode():
+    with torch.inference_mode():
+        batches = [(x.clone(), y.clone()) for x, y in toys.batches(4)]
+    losses = toys.pipeline(toys.stages(2)).train(batches).losses
+    assert losses == toys.pipeline(toys.stages(2)).train(toys.batches(4)).losses
+    with torch.no_grad(), pytest.raises(ValueError, match=r"outside of torch.no_grad\(\)"):
+        toys.pipeline(toys.stages(2)).train(batches)
+
+
+def test_models_in_double_precision():
+    """A third is another number in float32."""
+    modules, whole = [m.double() for m in toys.stages(2)], nn.Sequential(*toys.stages(2)).double()
+    batches = [(x.double(), y.double()) for x, y in toys.batches(3)]
+    toys.pipeline(modules, "gpipe", 3, optimizer=toys.sgd, lr_lambda=None).train(batches)
+    for x, y in batches:
+        (toys.loss_fn(whole(x), y) / 3).backward()
+    toys.sgd(whole.parameters()).step()
+    assert toys.same(toys.weights(modules), [list(module.parameters()) for module in whole])
+
+
+@pytest.mark.parametrize("weights", ["live", "stashed", "predicted"])
+def test_sparse_embeddings(weights):
+    def stages(sparse):
+        torch.manual_seed(0)
+        return [nn.Embedding(5, toys.WIDTH, sparse=sparse), *toys.stages(1)]
+
+    def losses(sparse):
+        batches = [(torch.tensor([m % 5, 1, 1]), torch.ones(3, toys.WIDTH)) for m in range(16)]
+        local = toys.pipeline(
+            stages(sparse), weights=weights, optimizer=lambda p: torch.optim.SGD(p, lr=0.1)
+        )
+        return local.train(batches).losses
+
+    assert losses(sparse=True) == pytest.approx(losses(sparse=False))
+
+
 def test_a_segment_prints_as_a_line():
     local = toys.pipeline(toys.stages(2), "paci", 1, cost=Cost(1.0, 2.0))
     segment = local.train(toys.batches(2))

@@ -73,11 +73,12 @@ def clock(N, a, slack, microbatches, duration, update, transfer) -> list[Row]:
     return rows
 
 
-def train(rows, parameters, batches, a, optimizer, lr_lambda, masks, weights="live"):
+def train(rows, parameters, batches, a, optimizer, lr_lambda, masks, weights="live", shares=None):
     """Losses (by micro-batch) and final weights of stages leaky_relu(x Wᵀ + b) * mask under a
     mean squared error, for actions in the order of `rows`.
 
-    `parameters[i]` is [W, b]; `masks(stage, microbatch)` is dropout's mask, already scaled.
+    `parameters[i]` is [W, b]; `masks(stage, microbatch)` is dropout's mask, already scaled;
+    `shares` are the parts of a window's loss that its micro-batches make, 1/a each if not given.
     """
     N = len(parameters)
     history = [[[p.clone() for p in stage]] for stage in parameters]
@@ -100,7 +101,7 @@ def train(rows, parameters, batches, a, optimizer, lr_lambda, masks, weights="li
             if i == N - 1:
                 error = y - batches[m][1]
                 losses[m] = (error * error).mean().item()
-                returned[i, m] = 2 / error.numel() * error * (1 / a)
+                returned[i, m] = 2 / error.numel() * error * (shares[m % a] if shares else 1 / a)
             continue
 
         x, z, seen = remembered.pop((i, m))

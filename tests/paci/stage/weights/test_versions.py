@@ -1,6 +1,7 @@
 """Modules that notice which tensors their parameters are, under every policy."""
 
 import copy
+import pickle
 
 import pytest
 import torch
@@ -161,11 +162,12 @@ def test_between_segments_parameters_may_be_bound_to_other_tensors(weights):
 
 
 @pytest.mark.parametrize("weights", WEIGHTS)
-def test_a_copy_of_a_pipeline_goes_on_by_itself(weights):
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda it: pickle.loads(pickle.dumps(it))])
+def test_a_copy_of_a_pipeline_goes_on_by_itself(weights, copied):
     modules, batches = toys.stages(3), toys.batches(16)
     local = toys.pipeline(modules, weights=weights)
     local.train(batches[:8])
-    other = copy.deepcopy(local)
+    other = copied(local)
     before = toys.weights(modules)
     losses = other.train(batches[8:]).losses
     assert toys.same(toys.weights(modules), before)
