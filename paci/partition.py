@@ -1,4 +1,4 @@
-"""Cut a model's consecutive units into pipeline stages, as evenly as its memory allows."""
+"""Partition of a model's consecutive units into stages, balanced under a memory limit."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,11 +11,11 @@ from paci.schedules.theory import in_flight_bound
 
 @dataclass(frozen=True)
 class UnitCost:
-    """What one unit of a model asks of the stage that holds it.
+    """What one unit of a model costs the stage that holds it.
 
-    `time` is its forward and backward of one micro-batch, in any one unit (seconds, FLOPs);
-    `parameter_bytes` is one copy of its weights; `activation_bytes` is what its forward of one
-    micro-batch saves for the backward.
+    time              its forward and backward of one micro-batch, in any one unit (seconds, FLOPs)
+    parameter_bytes   one copy of its weights
+    activation_bytes  what its forward of one micro-batch saves for the backward
     """
 
     time: float
@@ -33,16 +33,16 @@ def partition(
 ) -> list[range]:
     """Cut `units` into `stages` non-empty runs that minimise the slowest stage's time.
 
-    Returns one `range` of unit indices per stage, in order. Of the cuts with the smallest
-    slowest stage it takes the most even one (smallest sum of squared stage times), of those the
-    one that cuts earliest.
+    Returns one `range` of unit indices per stage, in order. Of the cuts with the smallest slowest
+    stage it takes the most even one (smallest sum of squared stage times), of those the one that
+    cuts earliest.
 
-    `limit` bounds every stage's bytes: `copies` times its parameters (by default weights,
-    gradients and Adam's two moments) plus the activations of the micro-batches it has in flight
-    at most, which under 1F1B and PACI are stages - i + slack at stage i and one at the last.
+    `limit` bounds the bytes of every stage, as `stage_bytes` counts them. If no cut fits, the limit
+    is raised to the smallest that allows one: the largest stage exceeds it as little as possible,
+    and only then times are balanced (the two passes of Elam et al., arXiv 2606.07881).
 
-    Raises ValueError for more stages than units, for a time that is not a positive finite
-    number, and, naming the smallest limit that would do, if no cut fits into `limit`.
+    Raises ValueError for more stages than units, and for a time that is not a positive finite
+    number.
     """
     if not 1 <= stages <= len(units):
         raise ValueError(f"cannot cut {len(units)} units into {stages} non-empty stages")
@@ -51,24 +51,14 @@ def partition(
             raise ValueError(f"unit {index} takes {unit.time}: a time is a positive finite number")
 
     times = _prefix_sums(_as_integers([unit.time for unit in units]))
-    parameters = _prefix_sums([unit.parameter_bytes for unit in units])
-    activations = _prefix_sums([unit.activation_bytes for unit in units])
+    memory = _memory(units, stages, copies, slack)
 
     def time(run: range) -> int:
         return times[run.stop] - times[run.start]
 
-    def memory(stage: int, run: range) -> int:
-        in_flight = in_flight_bound(stages, stage, slack)
-        held = parameters[run.stop] - parameters[run.start]
-        return copies * held + in_flight * (activations[run.stop] - activations[run.start])
-
     if limit is not None:
-        needed, _ = _cheapest(len(units), stages, memory, max)
-        if needed > limit:
-            raise ValueError(
-                f"no cut of {len(units)} units into {stages} stages fits into {limit} bytes a "
-                f"stage: the smallest limit that would do is {needed} bytes"
-            )
+        smallest, _ = _cheapest(len(units), stages, memory, max)
+        limit = max(limit, smallest)
 
     def fits(stage: int, run: range) -> bool:
         return limit is None or memory(stage, run) <= limit
@@ -85,17 +75,46 @@ def partition(
     return cut
 
 
+def stage_bytes(
+    units: Sequence[UnitCost], cut: Sequence[range], *, copies: int = 4, slack: int = 0
+) -> list[int]:
+    """Return the peak bytes of each stage of a cut.
+
+    They are `copies` times its parameters (by default weights, gradients and Adam's two moments)
+    and the activations of the micro-batches that it has in flight at most: under 1F1B and PACI,
+    N - i + slack at stage i, and one at the last.
+    """
+    memory = _memory(units, len(cut), copies, slack)
+    return [memory(stage, run) for stage, run in enumerate(cut)]
+
+
+def _memory(
+    units: Sequence[UnitCost], stages: int, copies: int, slack: int
+) -> Callable[[int, range], int]:
+    """Return the function that gives the peak bytes of a stage with a run of units."""
+    parameters = _prefix_sums([unit.parameter_bytes for unit in units])
+    activations = _prefix_sums([unit.activation_bytes for unit in units])
+
+    def memory(stage: int, run: range) -> int:
+        static = copies * (parameters[run.stop] - parameters[run.start])
+        in_flight = in_flight_bound(stages, stage, slack)
+        return static + in_flight * (activations[run.stop] - activations[run.start])
+
+    return memory
+
+
 def _cheapest(
     units: int,
     stages: int,
     cost: Callable[[int, range], int | None],
     combine: Callable[[int, int], int],
 ) -> tuple[int, list[range]]:
-    """Dynamic program over (stage, first unit), from the last stage to the first.
+    """Return the smallest cost of a cut, and the earliest cut that has it.
 
-    `cost(stage, run)` is what giving that run of units to that stage costs, None if it must not
-    have it; `combine` (max or +) joins it with the cost of the later stages. At least one cut
-    must be allowed. Between equals the earliest cut wins: a later one must be strictly cheaper.
+    It is a dynamic program over (stage, first unit), from the last stage to the first.
+    `cost(stage, run)` is the cost of giving that run of units to that stage, or None if that is
+    not allowed; `combine` (max or +) adds it to the cost of the later stages. At least one cut must
+    be allowed.
     """
     rest: dict[int, tuple[int, list[range]]] = {units: (0, [])}  # by first unit: cost and cut
     for stage in reversed(range(stages)):
@@ -119,7 +138,8 @@ def _prefix_sums(values: Sequence[int]) -> list[int]:
 
 
 def _as_integers(times: Sequence[float]) -> list[int]:
-    """The times in one tiny common unit, exactly: sums do not round, so equal cuts do tie."""
+    """Return the times as exact multiples of one tiny unit: their sums do not round, so equal
+    cuts tie."""
     ratios = [float(time).as_integer_ratio() for time in times]
     unit = max(denominator for _, denominator in ratios)  # all are powers of two
     return [numerator * (unit // denominator) for numerator, denominator in ratios]

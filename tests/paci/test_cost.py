@@ -93,3 +93,30 @@ def test_jitter_stays_within_its_range_and_fills_it():
     assert 8 <= min(times) < 8.01
     assert 11.99 < max(times) <= 12
     assert sum(times) / 10_000 == pytest.approx(10, rel=0.01)
+
+
+def test_uneven_microbatches_take_times_in_proportion():
+    """At any place of training: sizes go round with the windows; updates stay as they are."""
+    cost = Cost(1, 2, update=0.5, transfer=0.25, sizes=(3, 2, 2))
+    d = Durations(cost, 1, 5, first=1)
+    assert d.of["F"] == [[2, 2, 3, 2, 2]]
+    assert d.of["B"] == [[4, 4, 6, 4, 4]]
+    assert d.of["W"] == [[2, 2, 3, 2, 2]]
+    assert d.transfer == [[0.5, 0.5, 0.75, 0.5, 0.5]]
+    assert d.update == [0.5]
+    jittered = Durations(Cost(1, 2, jitter=0.1, sizes=(3, 2, 2)), 1, 5, first=1).of["F"][0]
+    even = Durations(Cost(1, 2, jitter=0.1), 1, 5, first=1).of["F"][0]
+    assert jittered == pytest.approx(
+        [2 * even[0], 2 * even[1], 3 * even[2], 2 * even[3], 2 * even[4]]
+    )
+
+
+def test_a_window_of_uneven_microbatches_is_as_long_as_its_work():
+    run = simulate("gpipe", 1, 6, 3, cost=Cost(1, 2, sizes=(3, 2, 2)))
+    assert run.makespan == 2 * 7 * 3
+
+
+@pytest.mark.parametrize("sizes", [(), [0], [1, -1], 2, "12"])
+def test_sizes_are_positive(sizes):
+    with pytest.raises(ValueError, match=r"cost.sizes must be"):
+        Cost(sizes=sizes)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paci.partition import UnitCost, partition
+from paci.partition import UnitCost, partition, stage_bytes
 
 unit_costs = st.builds(
     UnitCost,
@@ -61,16 +61,20 @@ def test_equals_brute_force_under_a_memory_limit(model, limit, copies, slack):
         times = stage_times(units, cut)
         return max(times), sum(time**2 for time in times)
 
-    if min(peaks) > limit:
-        with pytest.raises(ValueError, match=f"smallest limit that would do is {min(peaks)} bytes"):
-            partition(units, stages, limit, copies=copies, slack=slack)
-        partition(units, stages, min(peaks), copies=copies, slack=slack)  # and it does do
-    else:
-        fitting = [
-            cut for cut, peak in zip(cuts(units, stages), peaks, strict=True) if peak <= limit
-        ]
-        cut = partition(units, stages, limit, copies=copies, slack=slack)
-        assert cut == min(fitting, key=quality)
+    least = max(limit, min(peaks))  # the smallest overshoot comes before any time
+    fitting = [cut for cut, peak in zip(cuts(units, stages), peaks, strict=True) if peak <= least]
+    cut = partition(units, stages, limit, copies=copies, slack=slack)
+    assert cut == min(fitting, key=quality)
+    found = stage_bytes(units, cut, copies=copies, slack=slack)
+    assert max(found) == peak_bytes(units, cut, copies, slack)
+    assert len(found) == stages
+
+
+def test_the_least_overshoot_comes_before_even_stages():
+    """No cut fits into 1 byte: the later cut is evener, the earlier exceeds the limit by less."""
+    units = [UnitCost(1.0, activation_bytes=10)] * 4
+    assert partition(units, 2, limit=1) == [range(0, 1), range(1, 4)]
+    assert stage_bytes(units, partition(units, 2, limit=1)) == [20, 30]
 
 
 def test_even_units_give_even_stages():
