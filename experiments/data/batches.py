@@ -64,11 +64,11 @@ class Batches(Sequence):
             raise ValueError(f"sizes are {list(sizes)}; accepted are integers from 1")
         self.blocks = _count_blocks(tokens, context, max(sizes))
         self.tokens, self.context, self.order_seed = tokens, context, order_seed
-        self.first, self.count = first, count
+        self.first, self._count = first, count
         self._borders = [0, *itertools.accumulate(sizes)]  # of micro-batches within a window
 
     def __len__(self) -> int:
-        return self.count
+        return self._count
 
     @overload
     def __getitem__(self, index: int) -> "tuple[torch.Tensor, torch.Tensor]": ...
@@ -78,12 +78,12 @@ class Batches(Sequence):
 
     def __getitem__(self, index):
         if isinstance(index, slice):
-            return [self[m] for m in range(*index.indices(self.count))]
-        if not -self.count <= index < self.count:
-            raise IndexError(f"micro-batch {index} of {self.count}")
+            return [self[m] for m in range(*index.indices(self._count))]
+        if not -self._count <= index < self._count:
+            raise IndexError(f"micro-batch {index} of {self._count}")
         import torch
 
-        rows = np.stack([self._block(n) for n in self._sequences(self.first + index % self.count)])
+        rows = np.stack([self._block(n) for n in self._sequences(self.first + index % self._count)])
         inputs = torch.from_numpy(rows.astype(np.int64))
         targets = torch.full_like(inputs, IGNORED)
         targets[:, :-1] = inputs[:, 1:]

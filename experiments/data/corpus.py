@@ -150,7 +150,8 @@ def _paths(folder: Path) -> tuple[Path, Path]:
 def _command(config: Any) -> str:
     """Return the command that prepares the corpus, to be typed into a shell."""
     words = [f"data={config.source}"]
-    for key, usual in OmegaConf.load(CONF / "data" / f"{config.source}.yaml").items():
+    defaults = OmegaConf.load(CONF / "data" / f"{config.source}.yaml")
+    for key, usual in {str(key): value for key, value in defaults.items()}.items():
         value = getattr(config, key, usual)
         if value != usual:
             words.append(f"data.{key}={_override(value)}")

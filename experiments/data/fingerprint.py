@@ -25,13 +25,13 @@ def describe_files(files: Mapping[str, Path], known: Iterable[dict] = ()) -> lis
     Files that `known`, an earlier result, lists with their present size and time are not read.
     Raises ValueError for what is not a file.
     """
-    known = {(it["name"], it["bytes"], it["modified"]): it["sha256"] for it in known}
+    digests = {(it["name"], it["bytes"], it["modified"]): it["sha256"] for it in known}
     described = []
     for name, path in files.items():
         if not path.is_file():
             raise ValueError(f"{path} is not a file; accepted are the names of files, and globs")
         stat = path.stat()
-        digest = known.get((name, stat.st_size, stat.st_mtime_ns)) or _sha256(path)
+        digest = digests.get((name, stat.st_size, stat.st_mtime_ns)) or _sha256(path)
         described.append(
             {"name": name, "bytes": stat.st_size, "sha256": digest, "modified": stat.st_mtime_ns}
         )

@@ -50,7 +50,7 @@ def config(model: Any, vocabulary: int) -> GPT2Config:
         # The data decides which token ends a text; the defaults fit one vocabulary only.
         bos_token_id=None,
         eos_token_id=None,
-        attn_implementation="sdpa",
+        attn_implementation="sdpa",  # type: ignore[call-arg]
         architectures=["GPT2LMHeadModel"],
     )
 
@@ -102,7 +102,7 @@ class GPT2Stage(nn.Module):
         self.context = config.n_positions
         self.first, self.last = "embedding" in names, "head" in names
 
-        self.transformer = nn.Module()  # only a level of the parameters' names
+        self.transformer: Any = nn.Module()  # only a level of the parameters' names
         if self.first:
             self.transformer.wte = nn.Embedding(config.vocab_size, width)
             self.transformer.wpe = nn.Embedding(config.n_positions, width)
@@ -168,7 +168,7 @@ def build_stage(
     initialise(stage, seed, model.initialisation, residual)
     for module in stage.modules():
         if isinstance(module, nn.Embedding):
-            module.weight.is_embedding = True  # what an optimizer needs to know, not its values
+            module.weight.is_embedding = True  # type: ignore[attr-defined]
     return stage
 
 

@@ -29,7 +29,8 @@ def save_stage(stage: GPT2Stage, index: int, stages: int, folder: Path) -> None:
 def save_index(model: Any, vocabulary: int, cut: Sequence[range], folder: Path) -> None:
     """Write the model's configuration, and the index of which stage of `cut` has which weights."""
     folder.mkdir(parents=True, exist_ok=True)
-    shard_of, total_size = {}, 0
+    shard_of: dict[str, str] = {}
+    total_size = 0
     for index, stage in enumerate(_without_weights(model, vocabulary, cut)):
         weights = stage.state_dict()
         shard_of |= dict.fromkeys(weights, _shard(index, len(cut)))
