@@ -19,8 +19,9 @@ from omegaconf import DictConfig, OmegaConf
 
 from experiments import CONF
 from experiments.config import select
+from experiments.config.accepted import check_folder
 from experiments.grid.points import BACKWARD_TIME, FORWARD_TIME, Point, points
-from experiments.terminal.command_line import arguments, interruptible, user_errors
+from experiments.terminal.command_line import arguments, command, interruptible, user_errors
 from experiments.terminal.progress import Progress
 from paci import Simulation
 from paci.actions import ENDS_BACKWARD
@@ -30,6 +31,7 @@ from paci.schedules import theory
 from paci.simulation.event_loop import run_schedule
 
 
+@command()
 def main() -> None:
     with user_errors():
         config = select(arguments(__doc__), CONF / "extrapolation")
@@ -61,8 +63,7 @@ def check(config: DictConfig) -> tuple[Path, int]:
         OmegaConf.resolve(config)
     except Exception as error:
         raise ValueError(str(error).splitlines()[0]) from error
-    if not isinstance(config.runs, str) or not config.runs:
-        raise ValueError(f"runs must be the path of a folder, not {config.runs!r}")
+    check_folder("runs", config.runs)
     not_negative("seed", config.seed)
     processes = os.cpu_count() if config.processes is None else config.processes
     return Path(config.runs), positive("processes", processes)

@@ -21,13 +21,14 @@ from experiments.config import compose
 from experiments.config.derived import method_of, ranks, schedule_of
 from experiments.data import tokenisers
 from experiments.grid.runs import grid
-from experiments.terminal.command_line import user_errors
+from experiments.terminal.command_line import command, user_errors
 from paci import simulate
 
 PAPER_HOURS, PAPER_GPUS = 84, 8
 START = 120  # seconds that a throughput run takes before it counts
 
 
+@command()
 def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m experiments.gpu_hours",

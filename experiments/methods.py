@@ -19,7 +19,7 @@ from tabulate import tabulate
 from experiments import CONF
 from experiments.config import compose
 from experiments.config.derived import cost_of, is_measured, method_of
-from experiments.terminal.command_line import overrides, user_errors
+from experiments.terminal.command_line import command, overrides, user_errors
 from paci.method import Method
 from paci.simulation.traits import Traits, traits_of
 
@@ -27,6 +27,7 @@ PUBLISHED = Path(__file__).resolve().parents[1] / "paper_figures" / "reference" 
 ANY_MODEL = ["model.layers=10000", "evaluations=1", "tokens=1_000_000_000"]  # none is trained
 
 
+@command()
 def main() -> None:
     with user_errors():
         rows, refused = compare(overrides(f"{__doc__}\n{getdoc(Traits)}"))

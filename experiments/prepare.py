@@ -5,9 +5,10 @@ Writes token files below `data.folder`, once; runs only read them.
 
 from experiments import data
 from experiments.config import compose
-from experiments.terminal.command_line import overrides, user_errors
+from experiments.terminal.command_line import command, overrides, user_errors
 
 
+@command()
 def main() -> None:
     with user_errors():
         corpus = data.prepare(compose(overrides(__doc__)).data)

@@ -5,7 +5,7 @@ recorded run did it, and the trained model is compared with the run's own, bit b
 order was decided by the arrival of messages is thus as repeatable as any other.
 """
 
-from experiments.terminal.command_line import arguments, run_folder, user_errors
+from experiments.terminal.command_line import arguments, command, run_folder, user_errors
 
 if __name__ == "__main__":
     arguments(__doc__)  # asked for help, it answers before torch is loaded, which takes seconds
@@ -28,6 +28,7 @@ from paci import FixedOrder, LocalPipeline, read_orders
 from paci.simulation.event_loop import Deadlock
 
 
+@command()
 def main() -> None:
     with user_errors():
         recorded = run_folder(__doc__)

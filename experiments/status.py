@@ -19,7 +19,7 @@ from tabulate import tabulate
 from experiments.run.folder import RESULTS, RunFolder
 from experiments.slurm import jobs
 from experiments.slurm.log import last_words
-from experiments.terminal.command_line import user_errors
+from experiments.terminal.command_line import command, user_errors
 
 WATCH = 10.0  # seconds between two looks: squeue is everybody's
 ALIVE = ("pending", "starting", "running")
@@ -37,6 +37,7 @@ class Row(NamedTuple):
     log: str
 
 
+@command()
 def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m experiments.status", description=__doc__.partition("\n")[0].split(":")[0]
@@ -111,8 +112,8 @@ def _state(
         return state, why
     if job and queued is None:
         return state, f"{why or 'submitted'}; there is no SLURM here to ask"
-    if job and job.id in queued:
-        return _in_queue(state, queued[job.id])
+    if job and queued is not None and job.id in queued:
+        return _in_queue(status, queued[job.id], folder.held)
     if state in RESULTS:
         return _of_result(state, why, job)
     if folder.held:
@@ -123,12 +124,19 @@ def _state(
     return ("died", "its process is gone") if state == "running" else (state, why)
 
 
-def _in_queue(state: str, place: jobs.Queued) -> tuple[str, str]:
+def _in_queue(status: dict, place: jobs.Queued, held: bool) -> tuple[str, str]:
+    """Return the state of a run whose job is in SLURM's queue, and why.
+
+    A run that was saved waits until a process holds its folder again. SLURM may say RUNNING before
+    that: of the job that is about to leave its node, or of the one that has just come to it.
+    """
+    before = "" if "state" not in status else f"goes on from update {status.get('update', 0)}"
     if place.state == "PENDING":
-        started = ["" if state == "not started" else "goes on where it was"]
-        return "pending", "; ".join(filter(None, [place.reason.replace("None", ""), *started]))
-    if place.state == "RUNNING" and state != "running":
-        return "starting", ""
+        return "pending", "; ".join(filter(None, [place.reason.replace("None", ""), before]))
+    if status.get("state") == "preempted" and not held:
+        return "pending", f"between two starts of its job, {before}"
+    if place.state == "RUNNING" and status.get("state") != "running":
+        return "starting", before
     return place.state.lower(), ""
 
 

@@ -25,11 +25,12 @@ from experiments.grid.runs import grid
 from experiments.run.cache import check_cached, read
 from experiments.run.folder import InUse, RunFolder
 from experiments.slurm import submission
-from experiments.terminal.command_line import interruptible, overrides, user_errors
+from experiments.terminal.command_line import command, interruptible, overrides, user_errors
 from experiments.terminal.progress import Progress
 from experiments.terminal.summary import line, summary
 
 
+@command()
 def main() -> None:
     with user_errors():
         configs = grid(overrides(__doc__))

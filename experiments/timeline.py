@@ -13,13 +13,14 @@ from omegaconf import OmegaConf
 from tabulate import tabulate
 
 import runlog
-from experiments.terminal.command_line import run_folder, user_errors
+from experiments.terminal.command_line import command, run_folder, user_errors
 from paci.simulation.event_loop import Step
 from paci.simulation.timeline import Timeline
 
 WAITING = ("input", "gradient", "backpressure")
 
 
+@command()
 def main() -> None:
     with user_errors():
         run = run_folder(__doc__)

@@ -9,7 +9,7 @@ SLURM's srun start,
     srun --ntasks 8 python -m experiments.train executor=distributed
 """
 
-from experiments.terminal.command_line import interruptible, overrides, user_errors
+from experiments.terminal.command_line import command, interruptible, overrides, user_errors
 
 if __name__ == "__main__":
     overrides(__doc__)  # asked for help, it answers before torch is loaded, which takes seconds
@@ -44,6 +44,7 @@ EXHAUSTED = (torch.OutOfMemoryError.__name__, MemoryError.__name__)
 """Kinds of failures that are a state of their own."""
 
 
+@command()
 def main() -> None:
     with user_errors() if is_first() else silently_refused():
         config = compose(overrides(__doc__))

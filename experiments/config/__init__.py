@@ -4,6 +4,6 @@ conf/ + KEY=VALUE ─ compose ─▶ configuration ─ accepted ─▶ a run may
                                     └───────── derived ──▶ what follows from it: updates, ...
 """
 
-from experiments.config.compose import compose, flat, no_setting, resolve, select
+from experiments.config.compose import compose, flat, no_setting, parse, resolve, select
 
-__all__ = ["compose", "flat", "no_setting", "resolve", "select"]
+__all__ = ["compose", "flat", "no_setting", "parse", "resolve", "select"]

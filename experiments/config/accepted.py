@@ -1,7 +1,8 @@
-"""Which values a configuration may hold: each by itself, then some against others."""
+"""The values that a configuration may hold: each by itself, then some against others."""
 
 import os
 import re
+from pathlib import Path
 
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
@@ -37,6 +38,18 @@ _OPTIONAL_WHOLE_NUMBERS = {
     "cluster.gpus_per_node": 1,
     "cluster.cpus_per_task": 1,
 }
+_GROUPS = {
+    "throughput": "throughput.microbatches=32",
+    "model": "model.layers=4",
+    "method": "method.accumulation=4",
+    "method.options": "+method.options.KEY=VALUE",
+    "optimizer": "optimizer.lr=0.001",
+    "executor": "executor.threads=1",
+    "cluster": "cluster.parallel=1",
+    "data": "data.folder=data",
+}
+"""Groups of settings, each with an example of how to set one of them."""
+_MOST = 2**63 - 1  # the largest whole number that torch and token files hold
 _SWITCHES = ["retry", "dry_run", "timeline"]
 _LISTS = {"batches": 1, "seeds": 0, "accumulations": 1, "counts": 1, "sizes": 1}
 _POSITIVE = "above 0", lambda value: value > 0
@@ -79,9 +92,14 @@ def check(config: DictConfig) -> None:
 
 
 def _check_each(config: DictConfig) -> None:
-    """Every value by itself."""
+    """Check every value by itself."""
+    for key, example in _GROUPS.items():
+        value = OmegaConf.select(config, key)
+        if not isinstance(value, DictConfig):
+            raise ValueError(f"{key} is a group of settings, set as {example}, not {value!r}")
     for key, least in _WHOLE_NUMBERS.items():
-        at_least(least, key, OmegaConf.select(config, key))
+        if at_least(least, key, OmegaConf.select(config, key)) > _MOST:
+            raise ValueError(f"{key} must be below 2^63, not {OmegaConf.select(config, key)}")
     for key, least in _OPTIONAL_WHOLE_NUMBERS.items():
         value = OmegaConf.select(config, key)
         if value is not None and not is_whole(value, least):
@@ -107,6 +125,8 @@ def _check_each(config: DictConfig) -> None:
                 f"{key} must be a list of whole numbers of at least {least}, like [1,2], "
                 f"not {value!r}"
             )
+        if max(value) > _MOST:
+            raise ValueError(f"{key} must hold numbers below 2^63, not {max(value)}")
 
     betas, residual = config.optimizer.betas, config.model.residual_initialisation
     ok = isinstance(betas, ListConfig) and len(betas) == 2
@@ -117,14 +137,21 @@ def _check_each(config: DictConfig) -> None:
             "model.residual_initialisation must be null or a number of at least 0, "
             f"not {residual!r}"
         )
-    if config.seed >= 2**63:
-        raise ValueError(f"seed must be below 2^63, not {config.seed}")
     if not re.fullmatch(r"[\w.-]+", str(config.method.name)):
         raise ValueError(
             f"method.name must be letters, digits, dots and dashes, not {config.method.name!r}"
         )
-    if not isinstance(config.runs, str) or not config.runs:
-        raise ValueError(f"runs must be the path of a folder, not {config.runs!r}")
+    check_folder("runs", config.runs)
+    check_folder("data.folder", config.data.folder)
+
+
+def check_folder(key: str, value: object) -> None:
+    """Raise ValueError unless `value` is the path of a folder, which need not exist yet."""
+    if not isinstance(value, str) or not value:
+        raise ValueError(f"{key} must be the path of a folder, not {value!r}")
+    for path in (Path(value), *Path(value).parents):
+        if path.exists() and not path.is_dir():
+            raise ValueError(f"{key} must be the path of a folder, not {value!r}: {path} is a file")
 
 
 def _check_executor(config: DictConfig) -> None:
@@ -146,7 +173,7 @@ def _check_executor(config: DictConfig) -> None:
 
 
 def _check_sizes(config: DictConfig) -> None:
-    """Of the model, the pipeline and the run, against each other."""
+    """Check the sizes of the model, the pipeline and the run against each other."""
     model, accumulation = config.model, config.method.accumulation
     if model.width % model.heads:
         raise ValueError(

@@ -1,12 +1,15 @@
-"""A configuration from conf/ and what a user sets, by Hydra, whose errors become one sentence."""
+"""Compose a configuration from conf/ and a user's overrides; Hydra's errors become one sentence."""
 
 import re
+import shlex
 from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
 from hydra import compose as hydra_compose
 from hydra import initialize_config_dir
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
@@ -18,7 +21,7 @@ OmegaConf.register_new_resolver("times", lambda one, other: one * other)  # in c
 
 
 def compose(overrides: Sequence[str]) -> DictConfig:
-    """The configuration that `overrides` (as on the command line) select, checked.
+    """Return the configuration that `overrides` (as on the command line) select, checked.
 
     Raises ValueError, in one sentence, for an unknown group, key or value.
     """
@@ -26,8 +29,12 @@ def compose(overrides: Sequence[str]) -> DictConfig:
 
 
 def select(overrides: Sequence[str], folder: Path = CONF) -> DictConfig:
-    """What `compose` gives, its values neither interpolated nor checked yet; of another `folder`
-    with a config.yaml, likewise."""
+    """Compose the config.yaml of `folder`; values are neither interpolated nor checked yet.
+
+    Raises ValueError, in one sentence, for an override that cannot be read or followed.
+    """
+    for override in parse(overrides):
+        _refuse_unusable(override, folder)
     try:
         with initialize_config_dir(str(folder), version_base="1.3"):
             return hydra_compose("config", overrides=list(overrides))
@@ -35,10 +42,6 @@ def select(overrides: Sequence[str], folder: Path = CONF) -> DictConfig:
         group, _, name = (error.missing_cfg_file or "").rpartition("/")
         raise ValueError(
             f"there is no {group} {name!r}: choose from {', '.join(error.options or [])}"
-        ) from error
-    except OverrideParseException as error:
-        raise ValueError(
-            f"{error.override!r} cannot be read: write key=value, a list as key=[1,2]"
         ) from error
     except (HydraException, OmegaConfBaseException) as error:
         unknown = re.match(r"Could not override '(.+?)'", str(error))
@@ -48,15 +51,65 @@ def select(overrides: Sequence[str], folder: Path = CONF) -> DictConfig:
         raise ValueError(no_setting(unknown[1], select(groups, folder))) from error
 
 
+def parse(overrides: Sequence[str]) -> list[Override]:
+    """Parse `overrides` with Hydra's grammar. Raises ValueError, which says how to quote."""
+    parser = OverridesParser.create()
+    parsed = []
+    for text in overrides:
+        try:
+            parsed += parser.parse_overrides([text])
+        except OverrideParseException as error:
+            raise ValueError(f"{text!r} cannot be read: {_how_to_write(text)}") from error
+    return parsed
+
+
+def _how_to_write(text: str) -> str:
+    key, equals, value = text.partition("=")
+    if text.startswith("-"):
+        return "the only option is --help, everything else is set as KEY=VALUE"
+    if re.fullmatch(r"\+{0,2}[\w.]+", key, re.ASCII) and equals:
+        inner = value.strip("'\"").replace("'", "\\'")
+        quoted = f"\"{key}='{inner}'\"" if "'" not in inner else shlex.quote(f"{key}='{inner}'")
+        return f"write a list as KEY=[1,2], and text in two pairs of quotes, as {quoted}"
+    return "write KEY=VALUE, and a list as KEY=[1,2]"
+
+
+def _refuse_unusable(override: Override, folder: Path) -> None:
+    """Raise ValueError for what Hydra's grammar allows and one configuration has no use for."""
+    text, key = override.input_line, override.key_or_group
+    if not key:
+        raise ValueError(f"{text!r} cannot be read: {_how_to_write(text)}")
+    if override.is_add() and "." not in key and key != "grid":
+        raise ValueError(f"{text!r} adds a setting that nothing reads: write {key}=VALUE")
+    if override.is_delete():
+        raise ValueError(f"{text!r} would remove a setting: set it instead, as {key}=VALUE")
+    if override.package is not None:
+        raise ValueError(f"{text!r} moves a group, which is not accepted: write {key}=OPTION")
+    if key.split(".")[0] == "hydra" or key.startswith("hydra/"):
+        raise ValueError(f"there is no setting {key!r} in the configuration: Hydra's own are fixed")
+    if override.is_sweep_override():
+        value = text.partition("=")[2]
+        raise ValueError(
+            f"{text!r} gives several values for one setting: write a list as {key}=[1,2], and "
+            f"text with commas in two pairs of quotes, as \"{key}='{value}'\""
+        )
+    if (folder / key).is_dir() and not isinstance(override.value(), str):
+        options = sorted(path.stem for path in (folder / key).glob("*.yaml"))
+        raise ValueError(
+            f"{key} must be one of {', '.join(options)}, not {override.value()!r}; a single "
+            f"setting of it is set as {key}.KEY=VALUE"
+        )
+
+
 def no_setting(key: str, config: DictConfig) -> str:
-    """The sentence for a `key` that `config` does not have."""
+    """Return the sentence for a `key` that `config` does not have."""
     close = get_close_matches(key, [*config, *flat(config)], 1)
     instead = f": did you mean {close[0]}?" if close else ""
     return f"there is no setting {key!r} in the configuration{instead}"
 
 
 def resolve(config: DictConfig) -> DictConfig:
-    """`config` with its interpolations replaced, in place, and checked."""
+    """Replace the interpolations of `config` in place, check it, and return it."""
     try:
         OmegaConf.resolve(config)
     except OmegaConfBaseException as error:
@@ -66,7 +119,7 @@ def resolve(config: DictConfig) -> DictConfig:
 
 
 def flat(config: DictConfig, prefix: str = "") -> dict:
-    """{dotted key: value} of everything in `config`; lists are values."""
+    """Return {dotted key: value} for every leaf of `config`; a list is a leaf."""
     values = {}
     for key, value in config.items():
         if isinstance(value, DictConfig):
@@ -77,6 +130,9 @@ def flat(config: DictConfig, prefix: str = "") -> dict:
 
 
 def _one_sentence(error: Exception) -> str:
+    merging = re.match(r"Error merging override (.+?)=", str(error))
+    if merging:
+        return f"{merging[1]} is a group of settings: set each as {merging[1]}.KEY=VALUE"
     within = re.match(r"Could not override '(.+?)'", str(error))
     if within:
         return f"{within[1]} has no such keys: add each as +{within[1]}.KEY=VALUE"

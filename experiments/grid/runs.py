@@ -15,12 +15,11 @@ from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from functools import cache
 
-from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from experiments import CONF
-from experiments.config import compose, flat, no_setting, resolve, select
+from experiments.config import compose, flat, no_setting, parse, resolve, select
 from experiments.config.derived import run_name
 from experiments.grid.axes import Axes, combinations, entries
 from paci.checks import positive
@@ -83,7 +82,7 @@ def _configure(point: dict, chosen) -> DictConfig:
 
 def _refuse_unheeded(overrides: Sequence[str], keys: set[str]) -> None:
     """Raise ValueError for an override of what every run of the grid sets anew."""
-    for override in OverridesParser.create().parse_overrides(list(overrides)):
+    for override in parse(overrides):
         key, given = override.key_or_group, override.input_line
         if key in IMPLIED:
             value = override.get_value_string()

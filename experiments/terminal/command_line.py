@@ -1,6 +1,10 @@
-"""What all commands have in common: arguments and --help, one sentence and exit status 2 (and no
-traceback) for a user's mistake, an orderly end for Ctrl-C."""
+"""Shared behaviour of the commands: arguments and --help, errors and interruptions.
 
+A user's mistake ends a command with one sentence, exit status 2 and no traceback.
+"""
+
+import errno
+import os
 import signal
 import sys
 from collections.abc import Iterator
@@ -9,30 +13,59 @@ from pathlib import Path
 from textwrap import wrap
 
 from experiments import CONF
+from runlog.terminal import tolerant_output
+
+
+@contextmanager
+def command() -> Iterator[None]:
+    """Decorate a command's `main`: its output is `tolerant_output`, and a disk that is full ends it
+    with one sentence and exit status 1."""
+    try:
+        with tolerant_output():
+            yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        print(f"error: {_sentence(error)}; what was computed before is kept", file=sys.stderr)
+        if error.filename is None:  # It may be stdout's, which is flushed again at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(1) from None
 
 
 @contextmanager
 def user_errors(kind: type[ValueError] = ValueError) -> Iterator[None]:
-    """Inside are checks, before any work: an error of this `kind` is the user's to mend, and so
-    is a path that cannot be read or written."""
+    """Report an error of this `kind`, or a path that cannot be read or written, as the user's.
+
+    The block holds checks that run before any work. Raises SystemExit(2) after the sentence.
+    """
     try:
         yield
     except kind as error:
         print(f"error: {error}", file=sys.stderr)
         raise SystemExit(2) from None
+    except BrokenPipeError:
+        raise  # The reader of stdout went away: no mistake.
     except OSError as error:
-        what = f"{error.filename}: {error.strerror}" if error.filename else error
-        print(f"error: {what}", file=sys.stderr)
+        print(f"error: {_sentence(error)}", file=sys.stderr)
         raise SystemExit(2) from None
     except KeyboardInterrupt:
         print("interrupted before any work", file=sys.stderr)
         raise SystemExit(130) from None
 
 
+def _sentence(error: OSError) -> str:
+    if not error.filename:
+        return error.strerror or str(error)
+    return f"{error.filename}: {error.strerror}"
+
+
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Inside, SIGTERM and Ctrl-C raise KeyboardInterrupt, once: who is interrupted ends in order,
-    and a second signal (a terminal and a scheduler both send them) does not break into that."""
+    """Raise KeyboardInterrupt at the first SIGTERM or Ctrl-C, and ignore those that follow.
+
+    A terminal and a scheduler may both send signals; the second one must not break into the
+    orderly end that the first one began.
+    """
 
     def interrupt(signum, frame):
         for number in before:
@@ -50,16 +83,17 @@ def interruptible() -> Iterator[None]:
 
 
 def arguments(documentation: str) -> list[str]:
-    """The command line's arguments; prints the module's documentation for --help."""
+    """Return the command line's arguments; for --help, print the module's documentation."""
     given = sys.argv[1:]
     if {"-h", "--help"} & set(given):
-        print(documentation.strip())
+        with command():
+            print(documentation.strip())
         raise SystemExit(0)
     return given
 
 
 def run_folder(documentation: str) -> Path:
-    """The one of `arguments`, a run's folder. Raises ValueError for none, or several."""
+    """Return the only argument, a run's folder. Raises ValueError for none or several."""
     given = arguments(documentation)
     if len(given) != 1:
         raise ValueError(f"name one run folder, not {len(given)} of them")
@@ -67,7 +101,7 @@ def run_folder(documentation: str) -> Path:
 
 
 def overrides(documentation: str) -> list[str]:
-    """`arguments` that set what conf/ holds: --help lists its groups and their options, too."""
+    """Return the `arguments` of a command that composes conf/; --help lists its groups as well."""
     return arguments(f"{documentation.strip()}\n\n{_groups()}")
 
 

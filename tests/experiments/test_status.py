@@ -8,6 +8,7 @@ import pytest
 from experiments import status
 from experiments.config import compose
 from experiments.run.folder import RunFolder
+from experiments.slurm.jobs import Queued
 from tests.experiments.smoke import call
 
 
@@ -52,3 +53,33 @@ def test_the_time_left_is_at_the_pace_of_this_start(folder):
 def test_no_runs_are_said_to_be_missing(tmp_path, capsys):
     assert call(status, [str(tmp_path / "none")]) == 2
     assert "there is no folder" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("known", "place", "held", "said"),
+    [
+        ({}, ("PENDING", "Priority"), False, ("pending", "Priority")),
+        ({}, ("RUNNING", "None"), False, ("starting", "")),
+        (
+            {"state": "preempted", "update": 7},
+            ("PENDING", "BeginTime"),
+            False,
+            ("pending", "BeginTime; goes on from update 7"),
+        ),
+        (
+            {"state": "preempted", "update": 7},
+            ("RUNNING", "None"),
+            False,
+            ("pending", "between two starts of its job, goes on from update 7"),
+        ),
+        (
+            {"state": "preempted", "update": 7},
+            ("RUNNING", "None"),
+            True,
+            ("starting", "goes on from update 7"),
+        ),
+        ({"state": "running", "update": 7}, ("RUNNING", "None"), True, ("running", "")),
+    ],
+)
+def test_a_run_that_left_its_node_waits_in_the_queue(known, place, held, said):
+    assert status._in_queue(known, Queued(*place, left=""), held) == said

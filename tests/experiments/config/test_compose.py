@@ -3,6 +3,7 @@ import pytest
 from experiments import CONF
 from experiments.config import compose
 from experiments.config.derived import updates
+from tests.experiments.smoke import ROOT
 
 SCALES = sorted(path.stem for path in (CONF / "scale").glob("*.yaml"))
 METHODS = sorted(path.stem for path in (CONF / "method").glob("*.yaml"))
@@ -61,3 +62,49 @@ def test_what_cannot_be_composed_is_refused_in_a_sentence(override, sentence):
     with pytest.raises(ValueError, match=sentence) as error:
         compose(["scale=smoke", override])
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("override", "sentence"),
+    [
+        ("runs=a=b", """'runs=a=b' cannot be read: .* as "runs='a=b'"$"""),
+        ("runs=données", """'runs=données' cannot be read: .* as "runs='données'"$"""),
+        ("runs=it's", "cannot be read: write a list as"),
+        ("runs=a,b", """'runs=a,b' gives several values .* as "runs='a,b'"$"""),
+        ("seed=range(3)", "gives several values for one setting"),
+        ("~timeline", "'~timeline' would remove a setting: set it instead, as timeline=VALUE"),
+        ("~method", "'~method' would remove a setting"),
+        ("--multirun", "'--multirun' cannot be read: the only option is --help"),
+        ("-m", "'-m' cannot be read: the only option is --help"),
+        ("=3", "'=3' cannot be read: write KEY=VALUE"),
+        ("seed==3", "'seed==3' cannot be read"),
+        ("ключ=3", "'ключ=3' cannot be read"),
+        ("+nope=3", r"'\+nope=3' adds a setting that nothing reads"),
+        ("method=3", "method must be one of 1f1b-flush, .*, not 3; a single setting of it"),
+        ("method=[paci]", r"method must be one of .* not \['paci'\]"),
+        ("method@other=paci", "moves a group"),
+        ("hydra.run.dir=x", "there is no setting 'hydra.run.dir'"),
+        ("throughput=3", "throughput is a group of settings, set as throughput.micro.*, not 3"),
+        ("method.options=3", "method.options is a group of settings"),
+        ("executor.cost=[1,2]", "executor.cost is a group of settings: set each as"),
+        ("seed=9223372036854775808", r"seed must be below 2\^63, not 9223372036854775808"),
+        ("seeds=[9223372036854775808]", r"seeds must hold numbers below 2\^63"),
+        ("tokens=99999999999999999999", r"tokens must be below 2\^63"),
+        ("data.folder=3", "data.folder must be the path of a folder, not 3"),
+        ("runs=Makefile", "runs must be the path of a folder, not 'Makefile': Makefile is a file"),
+        ("runs=Makefile/x", "not 'Makefile/x': Makefile is a file"),
+    ],
+)
+def test_a_command_line_that_cannot_be_followed_is_refused_in_a_sentence(
+    override, sentence, monkeypatch
+):
+    monkeypatch.chdir(ROOT)
+    with pytest.raises(ValueError, match=sentence) as error:
+        compose(["scale=smoke", override])
+    assert "\n" not in str(error.value)
+    assert "--multirun to" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["a=b", "a,b", "données", "a b"])
+def test_what_the_refusal_advises_is_accepted(name):
+    assert compose(["scale=smoke", f"runs='{name}'"]).runs == name

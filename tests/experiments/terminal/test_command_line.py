@@ -92,6 +92,37 @@ def test_the_shell_sees_the_same(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("module", ["sweep", "methods", "status", "train"])
+def test_help_into_a_reader_that_goes_away_ends_quietly(module):
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", f"experiments.{module}", "--help"]
+    ended = subprocess.run(command, cwd=ROOT, stdout=writer, stderr=subprocess.PIPE, text=True)
+    os.close(writer)
+    assert (ended.returncode, ended.stderr) == (128 + signal.SIGPIPE, "")
+
+
+def test_a_full_disk_is_said_in_a_sentence():
+    command = [sys.executable, "-m", "experiments.prepare", "--help"]
+    with open("/dev/full", "w") as full:
+        ended = subprocess.run(command, cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("error: No space left on device")
+    assert ended.stderr.count("\n") == 1
+
+
+def test_a_locale_without_a_sign_gets_its_replacement():
+    ended = subprocess.run(
+        [sys.executable, "-m", "experiments.prepare", "data=Δ"],
+        env=os.environ | {"PYTHONIOENCODING": "ascii"},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert ended.returncode == 2
+    assert "'data=D' cannot be read" in ended.stderr
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_only_the_first_signal_interrupts(number):
     before = signal.getsignal(number)
