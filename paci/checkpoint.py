@@ -1,4 +1,4 @@
-"""State that survives: one file a stage, written by whoever holds it, valid only together.
+"""Checkpoints: one file a stage, each written by the process that holds it, valid together only.
 
     checkpoints/
       000000120/               micro-batches done when it was taken, all stages drained
@@ -17,6 +17,7 @@ import warnings
 from collections import Counter
 from collections.abc import Container, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import safe_open
@@ -25,15 +26,16 @@ from safetensors.torch import save_file
 from paci.stage.stage import Stage
 
 MANIFEST = "manifest.json"
+State = dict[str, Any]
+"""What belongs to no single stage; "microbatch", the micro-batches done, names the checkpoint."""
 
 
-def save(folder: Path, stages: Sequence[Stage], state: dict, keep: int = 2) -> Path:
+def save(folder: Path, stages: Sequence[Stage], state: State, keep: int = 2) -> Path:
     """Write a checkpoint of all `stages` below `folder` and drop all but the newest `keep`.
 
     Raises ValueError, before it writes, if two stages name a weight alike.
 
-    `state` is what belongs to no single stage and goes into JSON; its "microbatch", the
-    micro-batches done, names the checkpoint. It appears whole or not at all.
+    `state` goes into JSON. The checkpoint appears whole or not at all.
     """
     check_names(names_of(stages))
     return commit(folder, state, write_parts(folder, state, stages), keep)
@@ -66,9 +68,9 @@ def check_names(names: Sequence[str]) -> None:
         )
 
 
-def write_parts(folder: Path, state: dict, stages: Sequence[Stage]) -> dict[str, str]:
-    """The first half of `save`, where several processes hold the stages: each writes its own.
-    Returns {part: its SHA-256}."""
+def write_parts(folder: Path, state: State, stages: Sequence[Stage]) -> dict[str, str]:
+    """Do the first half of `save`, where several processes hold the stages: write those of this
+    process and return {part: its SHA-256}."""
     draft = _draft(folder, state)
     draft.mkdir(parents=True, exist_ok=True)
     parts = {}
@@ -79,9 +81,9 @@ def write_parts(folder: Path, state: dict, stages: Sequence[Stage]) -> dict[str,
     return parts
 
 
-def commit(folder: Path, state: dict, parts: dict[str, str], keep: int = 2) -> Path:
-    """The second half, by one process once every process has written: the checkpoint of all
-    `parts` becomes valid."""
+def commit(folder: Path, state: State, parts: dict[str, str], keep: int = 2) -> Path:
+    """Do the second half of `save`, in one process once every process has written: make the
+    checkpoint of all `parts` valid."""
     draft, final = _draft(folder, state), folder / _name(state)
     for other in draft.iterdir():  # of a crash while writing, by other stages
         if other.name not in parts:
@@ -95,8 +97,8 @@ def commit(folder: Path, state: dict, parts: dict[str, str], keep: int = 2) -> P
 
 
 def newest(folder: Path) -> Path | None:
-    """The newest checkpoint below `folder` whose parts are all there and whole; None if there is
-    none. Damaged ones are passed over with a warning."""
+    """Return the newest checkpoint below `folder` whose parts are all there and whole; None if
+    there is none. Damaged ones are passed over with a warning."""
     for checkpoint in _newest_first(folder):
         damage = _damage(checkpoint)
         if damage is None:
@@ -106,11 +108,11 @@ def newest(folder: Path) -> Path | None:
 
 
 def taken_at(folder: Path) -> int:
-    """The micro-batches of training done at the newest checkpoint (by its name), 0 if none."""
+    """Return the micro-batches done at the newest checkpoint (by its name), 0 if there is none."""
     return int(next(iter(_newest_first(folder)), Path("0")).name)
 
 
-def load(checkpoint: Path, stages: Sequence[Stage]) -> dict:
+def load(checkpoint: Path, stages: Sequence[Stage]) -> State:
     """Set model, optimizer and version of `stages`, however many wrote the checkpoint; returns its
     `state`. Raises ValueError, before it sets anything, if a tensor is missing or does not fit."""
     state, tensors = read(checkpoint, stages)
@@ -118,9 +120,9 @@ def load(checkpoint: Path, stages: Sequence[Stage]) -> dict:
     return state
 
 
-def read(checkpoint: Path, stages: Sequence[Stage]) -> tuple[dict, dict[str, torch.Tensor]]:
-    """The first half of `load`, where several processes hold the stages: the `state` and what
-    these need. Raises ValueError if it does not fit them."""
+def read(checkpoint: Path, stages: Sequence[Stage]) -> tuple[State, dict[str, torch.Tensor]]:
+    """Do the first half of `load`, where several processes hold the stages: return the `state` and
+    the tensors of `stages`. Raises ValueError if they do not fit."""
     manifest = json.loads((checkpoint / MANIFEST).read_text())
     tensors: dict[str, torch.Tensor] = {}
     for part in manifest["parts"]:
@@ -130,23 +132,23 @@ def read(checkpoint: Path, stages: Sequence[Stage]) -> tuple[dict, dict[str, tor
     return manifest["state"], tensors
 
 
-def restore(stages: Sequence[Stage], state: dict, tensors: dict[str, torch.Tensor]) -> None:
-    """The second half, once it is known to fit all stages."""
+def restore(stages: Sequence[Stage], state: State, tensors: dict[str, torch.Tensor]) -> None:
+    """Do the second half of `load`, once the checkpoint is known to fit all stages."""
     for stage in stages:
         _restore(stage, tensors)
         stage.at_version(state["microbatch"] // stage.accumulation)
 
 
-def _name(state: dict) -> str:
+def _name(state: State) -> str:
     return f"{state['microbatch']:09d}"
 
 
-def _draft(folder: Path, state: dict) -> Path:
+def _draft(folder: Path, state: State) -> Path:
     return folder / f".{_name(state)}.draft"
 
 
 def _read(part: Path, stages: Sequence[Stage], known: Container[str]) -> dict[str, torch.Tensor]:
-    """What the file holds of `stages`, and no more: one process need not have room for all."""
+    """Read what the file holds of `stages`, and no more: one process need not have room for all."""
     own = set(names_of(stages))
     tensors = {}
     with safe_open(part, "pt") as file:
@@ -174,8 +176,8 @@ def _tensors(stage: Stage) -> dict[str, torch.Tensor]:
 
 
 def _each_its_own(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """Tied weights are one tensor under two names; the file holds both, as a stage may load them
-    that does not tie them."""
+    """Give every name a storage of its own. Tied weights are one tensor under two names; the file
+    holds both, because a stage may load them that does not tie them."""
     seen: set[int] = set()
     for name, tensor in tensors.items():
         storage = tensor.untyped_storage().data_ptr()

@@ -17,8 +17,9 @@ from paci.schedules import Schedule, build
 from paci.segment import Batch, Segment, StageStatistics, Update
 from paci.simulation.event_loop import Step, run_schedule, whole_windows
 from paci.simulation.timeline import Timeline
+from paci.stage.learning_rate import LearningRate
 from paci.stage.perform import Mailbox, perform
-from paci.stage.stage import LearningRate, Loss, MakeOptimizer, Stage, check_no_shared_parameters
+from paci.stage.stage import Loss, MakeOptimizer, Stage, check_no_shared_parameters
 from paci.stage.weights import MakePolicy
 
 T = TypeVar("T")

@@ -1,4 +1,4 @@
-"""One action of a stage: what it takes from its neighbours, and what it sends to them.
+"""One action of a stage, with what it takes from its neighbours and what it sends to them.
 
     F     take(i, F) ─▶ forward  ─▶ send(i + 1, F)
     B, I  take(i, B) ─▶ backward ─▶ send(i - 1, B)
@@ -25,8 +25,8 @@ Send = Callable[[int, str, torch.Tensor], None]
 class Mailbox:
     """Messages on their way to a stage, by kind, in the order in which they were put."""
 
-    def __init__(self):
-        self._waiting: defaultdict[tuple[int, str], deque] = defaultdict(deque)
+    def __init__(self) -> None:
+        self._waiting: defaultdict[tuple[int, str], deque[torch.Tensor]] = defaultdict(deque)
 
     def put(self, stage: int, kind: str, tensor: torch.Tensor) -> None:
         self._waiting[stage, kind].append(tensor)
@@ -46,11 +46,12 @@ def perform(
     take: Take,
     send: Send,
 ) -> torch.Tensor | None:
-    """Do `kind` of `microbatch`; the loss, if that is a forward of the last stage, else None.
+    """Do the action `kind` of `microbatch` at `stage`; return the loss if that is a forward of the
+    last stage, else None.
 
-    batch_of(microbatch)       its (input, target), which only the first and the last stage read
-    take(stage, kind)          what has come for `stage`: an activation (F) or a gradient (B)
-    send(stage, kind, tensor)  what goes to `stage`; a gradient goes before any update
+    batch_of(microbatch)       returns its (input, target); only the first and last stage read it
+    take(stage, kind)          returns what has come for `stage`: an activation (F), a gradient (B)
+    send(stage, kind, tensor)  hands `tensor` to `stage`; called before any update
     """
     if kind == FORWARD:
         input = batch_of(microbatch)[0] if stage.is_first else take(stage.index, FORWARD)

@@ -80,7 +80,7 @@ class SplitBackward:
                 for fork in forks
                 if len(forks) > 1
             ]
-            inputs = [leaf_of(weight) for weight in weights]
+            inputs = [leaf for weight in weights if (leaf := leaf_of(weight)) is not None]
             torch.autograd.backward(edges, gradients, retain_graph=True, inputs=inputs)
             for hook in hooks:
                 hook.remove()

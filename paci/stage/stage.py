@@ -131,7 +131,8 @@ class Stage:
                         output, self._loss_weights[microbatch % self.accumulation]
                     )
         self._graphs[microbatch] = _Graph(input, get_gradient_edge(output), gradient_of_loss)
-        return output.detach().contiguous()
+        sent: torch.Tensor = output.detach().contiguous()
+        return sent
 
     def backward(
         self,

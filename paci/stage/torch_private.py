@@ -4,7 +4,6 @@ They were checked with the versions of PyTorch in `CHECKED`; a test fails under 
 whoever upgrades looks at this file first.
 """
 
-from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
 import torch
@@ -12,7 +11,7 @@ from torch.autograd.graph import GradientEdge, Node, _engine_run_backward
 
 CHECKED = ("2.13",)
 
-Tensors = Sequence[torch.Tensor]
+Tensors = tuple[torch.Tensor, ...] | list[torch.Tensor]
 
 
 def keep_version_counters(tensors: Tensors) -> AbstractContextManager[None]:
@@ -21,7 +20,7 @@ def keep_version_counters(tensors: Tensors) -> AbstractContextManager[None]:
     Autograd counts how often a tensor is written and refuses a backward through one that has
     changed since its forward; public code can only give up the check for whole graphs.
     """
-    return torch.autograd._unsafe_preserve_version_counter(tuple(tensors))
+    return torch.autograd.grad_mode._unsafe_preserve_version_counter(tuple(tensors))
 
 
 def times_written(tensor: torch.Tensor) -> int:
@@ -39,7 +38,9 @@ def run_backward(edge: GradientEdge, gradient: torch.Tensor) -> None:
 
 def leaf_of(node: Node) -> torch.Tensor | None:
     """Return the leaf whose gradient `node` of a graph accumulates; None for all other nodes."""
-    return node.variable if isinstance(node, torch._C._functions.AccumulateGrad) else None
+    accumulates = isinstance(node, torch._C._functions.AccumulateGrad)  # type: ignore[attr-defined]
+    leaf: torch.Tensor | None = node.variable if accumulates else None  # type: ignore[attr-defined]
+    return leaf
 
 
 def sparse_bytes(tensor: torch.Tensor) -> int:

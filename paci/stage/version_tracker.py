@@ -1,4 +1,4 @@
-"""The books of one stage's weight versions: how old is what a micro-batch meets?
+"""Statistics of one stage's weight versions: how old are the weights that a micro-batch sees?
 
     version         0 ─────── 1 ─────── 2 ─────── 3      (updates of this stage)
     micro-batch 5        F ───────────────── B    ▲
@@ -6,8 +6,8 @@
                          └── staleness = 2 ───────┘ which changes version 2 into 3
 
 The two are the same where a backward sees live weights; where it sees those of its forward, drift
-is 0 and staleness stays. A split backward meets the weights in its first half, `I`; what is in
-flight stays so until the second, `W`.
+is 0 and staleness stays. A split backward sees the weights in its first half, `I`; its micro-batch
+is in flight until the second, `W`.
 """
 
 from collections import Counter
@@ -29,10 +29,10 @@ class WeightsView(NamedTuple):
 
 @dataclass(frozen=True)
 class Movement:
-    """How far apart the weights really were that a micro-batch's forward and its backward saw.
+    """How far the weights moved between a micro-batch's forward and its backward.
 
     `relative` is ‖w_backward - w_forward‖ / ‖w_forward‖ over all parameters of the stage: drift
-    says how many updates came in between, this says how much they did.
+    is the number of updates in between, this is their effect.
     """
 
     update: int
@@ -66,32 +66,32 @@ class VersionTracker:
         self.movements: list[Movement] = []
         self.peak_in_flight = 0
 
-    def forward(self, microbatch: int, seen: WeightsView) -> None:
-        """A forward begins, and sees `seen`."""
-        self._version_at_forward[microbatch] = seen.version
+    def forward(self, microbatch: int, view: WeightsView) -> None:
+        """Note that a forward begins, and what it sees."""
+        self._version_at_forward[microbatch] = view.version
         in_flight = len(self._version_at_forward) + len(self._half_done)
         self.peak_in_flight = max(self.peak_in_flight, in_flight)
         if self.measured_microbatches and microbatch % self.measured_microbatches == 0:
-            self._weights_at_forward[microbatch] = _flat(seen.tensors)
+            self._weights_at_forward[microbatch] = _flat(view.tensors)
 
-    def backward(self, microbatch: int, seen: WeightsView) -> None:
-        """A backward begins, and sees `seen`."""
+    def backward(self, microbatch: int, view: WeightsView) -> None:
+        """Note that a backward begins, and what it sees."""
         version_at_forward = self._version_at_forward.pop(microbatch)
-        drift = seen.version - version_at_forward
+        drift = view.version - version_at_forward
         self.drift[drift] += 1
         self.staleness[microbatch // self.accumulation - version_at_forward] += 1
         before = self._weights_at_forward.pop(microbatch, None)
         if before is not None:
-            relative = (_flat(seen.tensors) - before).norm() / before.norm()
+            relative = (_flat(view.tensors) - before).norm() / before.norm()
             self.movements.append(Movement(self.version, microbatch, drift, relative.item()))
 
-    def backward_input(self, microbatch: int, seen: WeightsView) -> None:
-        """The first half of a split backward begins, and sees `seen`."""
-        self.backward(microbatch, seen)
+    def backward_input(self, microbatch: int, view: WeightsView) -> None:
+        """Note that the first half of a split backward begins, and what it sees."""
+        self.backward(microbatch, view)
         self._half_done.add(microbatch)
 
     def backward_weight(self, microbatch: int) -> None:
-        """The second half of a split backward begins."""
+        """Note that the second half of a split backward begins."""
         self._half_done.remove(microbatch)
 
 

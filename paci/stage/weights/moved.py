@@ -1,6 +1,6 @@
 """One copy of the weights, moved while an action lasts."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
@@ -20,7 +20,7 @@ class Moved(Policy):
     _aside_bytes = 0
 
     @contextmanager
-    def moved(self, steps: Sequence[torch.Tensor], times: float) -> Iterator[None]:
+    def moved(self, steps: list[torch.Tensor], times: float) -> Iterator[None]:
         """Let the parameters hold weights + `times` * `steps` inside."""
         aside = [parameter.detach().clone() for parameter in self.parameters]
         self._aside_bytes = self.bytes_of_one_copy

@@ -16,7 +16,8 @@ them, parameters kept in lists, and forwards that are computed again during the 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import ClassVar, NamedTuple
+from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import nn
@@ -25,7 +26,8 @@ from paci.stage.torch_private import keep_version_counters
 from paci.stage.version_tracker import WeightsView
 
 
-class Position(NamedTuple):
+@dataclass(frozen=True)
+class Position:
     """Where a stage is: stage `index` of `stages`, with `accumulation` micro-batches a window."""
 
     index: int

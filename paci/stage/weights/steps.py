@@ -39,7 +39,8 @@ def _sgd(
         if gradient is None:
             return torch.zeros_like(parameter)
         average = gradient.add(parameter, alpha=group["weight_decay"])
-    return group["lr"] * average
+    step: torch.Tensor = group["lr"] * average
+    return step
 
 
 def _adam(
@@ -56,4 +57,5 @@ def _adam(
     direction = (state["exp_avg"] / (1 - beta1**step)).div_(root)
     if group["decoupled_weight_decay"]:
         direction.add_(parameter, alpha=group["weight_decay"])
-    return group["lr"] * direction
+    predicted: torch.Tensor = group["lr"] * direction
+    return predicted
