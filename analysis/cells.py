@@ -1,14 +1,16 @@
-"""Runs that differ in nothing but their seed, and the tables of losses they make together."""
+"""Runs that differ in nothing but their seed, and the tables of losses that they make together."""
 
 import json
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from itertools import groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 
 from analysis.frames import Frames
+from analysis.states import TRAINING
+from analysis.statistics import binned, final_losses
 from analysis.variants import Variant
 
 
@@ -17,7 +19,8 @@ class CannotAnswer(Exception):
 
 
 class Setting(NamedTuple):
-    """What two variants must share to be compared. Its fields are the first columns of a table."""
+    """Scale, clock and batch, which two variants must share to be compared: the first columns of
+    every table."""
 
     scale: str
     clock: str
@@ -26,7 +29,7 @@ class Setting(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """One cell of an experiment's design: a variant at a batch size, over its seeds."""
+    """One cell of the design of the study: a variant at a batch size, over its seeds."""
 
     scale: str
     clock: str
@@ -50,14 +53,22 @@ class Cell:
 
     @property
     def recipe(self) -> str:
-        """`configs.RECIPE`, precision and times of every seed, as JSON."""
+        """`configs.RECIPE`, precision and times, which all seeds share, as JSON."""
         return self.frames.runs.loc[next(iter(self.runs)), "recipe"]
 
     @property
     def token(self) -> str:
-        """What the text is cut into: "byte" or "token". Losses are in nats per it."""
-        data = json.loads(self.recipe)["data"] or {}
-        return "byte" if data.get("tokeniser") == "bytes" else "token"
+        """The unit that the text is cut into, "byte" or "token"; losses are in nats per unit."""
+        return "byte" if self._data.get("tokeniser") == "bytes" else "token"
+
+    @property
+    def common_order(self) -> bool:
+        """Whether all seeds saw their data in the same order, as in the paper."""
+        return self._data.get("order_seed") is not None
+
+    @property
+    def _data(self) -> dict[str, Any]:
+        return json.loads(self.recipe)["data"] or {}
 
     @cached_property
     def losses(self) -> pd.DataFrame:
@@ -68,19 +79,29 @@ class Cell:
         return self._by_seed(self.frames.updates, "loss")
 
     @cached_property
+    def final_losses(self) -> pd.Series:
+        """`statistics.final_losses` by seed."""
+        return final_losses(self.losses)
+
+    @cached_property
+    def binned(self) -> pd.DataFrame:
+        """`losses` in bins of equal tokens: bins (by the tokens at their end) × seeds."""
+        return binned(self.losses, self.tokens)
+
+    @cached_property
     def perplexities(self) -> pd.DataFrame:
         """Validation perplexity: evaluations (by update) that every seed made × seeds."""
         return self._by_seed(self.frames.evaluations, "perplexity")
 
     @cached_property
     def evaluations(self) -> dict[int, pd.DataFrame]:
-        """Of every seed: update, tokens, perplexity and seconds of training, in order."""
+        """Update, tokens, perplexity and seconds of training of each evaluation, by seed."""
         return {seed: _run(self.frames.evaluations, name) for name, seed in self._in_order}
 
     @property
     def costs(self) -> dict[str, str]:
-        """The table of measured times that each run was timed with, as JSON, where it has one."""
-        return self.frames.runs.loc[list(self.runs), "costs"].dropna().to_dict()
+        """The measured times of each run that has them, cost.json, by run."""
+        return dict(self.frames.runs.loc[list(self.runs), "costs"].dropna().items())
 
     @cached_property
     def tokens(self) -> pd.Series:
@@ -122,15 +143,16 @@ def _of(frame: pd.DataFrame, runs: dict[str, int]) -> pd.DataFrame:
     return frame[frame.index.get_level_values("run").isin(runs)]
 
 
-def cells(frames: Frames, experiment: str) -> list[Cell]:
-    """The cells of an experiment's completed and diverged runs, in the order of every table.
+def cells(frames: Frames) -> list[Cell]:
+    """Return the cells of all training runs that are a result, in the order of every table.
 
-    Raises CannotAnswer if there is none, or if runs that would share a cell were trained
-    with different models, data, optimizers, token budgets or numbers of stages.
+    Q1 and Q2 read the same trainings, whatever the experiment that they were made for. Raises
+    CannotAnswer if there is none, or if runs that would share a cell were trained with different
+    models, data, optimizers, token budgets or numbers of stages.
     """
-    mine = frames.of(experiment)
+    mine = frames.of(TRAINING)
     if mine.used.empty:
-        raise CannotAnswer(f"no run of experiment {experiment} is completed")
+        raise CannotAnswer("no training run is completed")
     made = []
     for key, runs in mine.used.groupby(["scale", "clock", "batch", "variant"]):
         scale, clock, batch, variant = key
@@ -146,16 +168,16 @@ def cells(frames: Frames, experiment: str) -> list[Cell]:
 
 
 def by_setting(made: list[Cell]) -> dict[Setting, list[Cell]]:
-    """Cells that may be compared with each other."""
+    """Group cells by setting: those of one group may be compared with each other."""
     return {key: list(group) for key, group in groupby(made, lambda cell: cell.setting)}
 
 
 def differences(one: Cell, other: Cell) -> list[str]:
-    """What two cells differ in besides their method: "optimizer", "tokens", ..."""
+    """Name what two cells differ in besides their method: "optimizer", "tokens", ..."""
     return unequal(one.recipe, other.recipe)
 
 
 def unequal(one: str, other: str) -> list[str]:
-    """What two recipes differ in."""
+    """Name what two recipes differ in."""
     mine, theirs = json.loads(one), json.loads(other)
     return [key for key in mine if mine[key] != theirs.get(key)]

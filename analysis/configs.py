@@ -5,6 +5,7 @@ from pathlib import Path
 
 import yaml
 
+from analysis.frames import NO_EXPERIMENT
 from analysis.logs import Unreadable
 from analysis.variants import Variant
 from paci.schedules import SCHEDULES
@@ -15,9 +16,6 @@ and the times that a clock plays, if one does: they decide the order of actions.
 
 REAL = "distributed"
 """The executor that plays no times: its processes compute."""
-
-NO_EXPERIMENT = "none"
-"""The experiment of a run of its own."""
 
 
 def read_config(path: Path) -> dict:

@@ -1,33 +1,32 @@
-"""Which of the paper's figures stands beside ours."""
+"""The paper's numbers that stand beside ours."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import pandas as pd
 
 from analysis.cells import Cell
 
+Published = Callable[[str], pd.DataFrame]
+"""Returns a published table by its name: "table_3", "claims", ..."""
 
-def published_batch(
-    batch: int, made: list[Cell], scale: str, published: pd.DataFrame
-) -> int | None:
-    """The paper's batch size that ours stands for: the same one, or the same rank by size.
+
+def papers_batch(cell: Cell, made: Sequence[Cell], published: pd.DataFrame) -> int | None:
+    """Return the paper's batch size that a cell's stands for: the same one, or the same rank by
+    size.
 
     Below the paper's scale the smaller batch is compared with the paper's smaller, and so on.
     """
-    theirs = sorted({int(b) for b in published["batch"].dropna()})
-    mine = sorted({cell.batch for cell in made if cell.scale == scale})
-    if scale == "paper" or set(mine) & set(theirs):
-        return batch if batch in theirs else None
-    return dict(zip(mine, theirs, strict=False)).get(batch)
+    theirs = sorted({int(batch) for batch in published["batch"]})
+    mine = sorted({it.batch for it in made if it.scale == cell.scale})
+    if cell.scale == "paper" or set(mine) & set(theirs):
+        return cell.batch if cell.batch in theirs else None
+    return dict(zip(mine, theirs, strict=False)).get(cell.batch)
 
 
-def published_loss(cell: Cell, batch: int | None, published: pd.DataFrame) -> str:
-    """The paper's final training loss for a variant ("2.79 ± 0.00167"), or "–"."""
-    name = cell.variant.label if cell.variant.asynchronous else cell.variant.name
-    found = published[
-        (published["claim"] == "final training loss")
-        & (published["batch"] == batch)
-        & (published["variant"] == name)
-    ]
-    if found.empty:
-        return "–"
-    value, spread = found.iloc[0][["value", "spread"]]
-    return f"{value:.2f}" + ("" if pd.isna(spread) else f" ± {spread:g}")
+def papers_row(published: pd.DataFrame, **where: object) -> dict[str, Any]:
+    """Return the row of a published table that has these values, or an empty dictionary."""
+    mine = published
+    for column, value in where.items():
+        mine = mine[mine[column] == value]
+    return mine.iloc[0].to_dict() if len(mine) else {}

@@ -9,6 +9,9 @@ import pandas as pd
 from analysis.logs import numbered
 from analysis.states import is_result
 
+NO_EXPERIMENT = "none"
+"""The experiment of a run of its own, which no table or figure reads."""
+
 
 class Note(NamedTuple):
     """A sentence that is to name its run, or its file."""
@@ -39,10 +42,11 @@ class Frames:
     simulations: pd.DataFrame
     remarks: tuple[tuple[str, Note], ...] = ()
 
-    def of(self, *experiments: str) -> "Frames":
-        """The same frames with only these experiments' runs, and those whose own is unknown, and
-        what is to be known of them."""
-        mine = self.runs["experiment"].isin(experiments) | self.runs["experiment"].isna()
+    def of(self, *tasks: str) -> "Frames":
+        """Return the same frames with only the runs of these tasks, and those whose own is unknown,
+        and the remarks on them."""
+        mine = self.runs["task"].isin(tasks) & (self.runs["experiment"] != NO_EXPERIMENT)
+        mine |= self.runs["task"].isna()
         others = set(self.runs.index[~mine])
         remarks = tuple(remark for remark in self.remarks if remark[0] not in others)
         return replace(self, runs=self.runs[mine], remarks=remarks)

@@ -16,21 +16,21 @@ class Item:
 
     name: str
     title: str
-    experiments: tuple[str, ...]  # its subject; none if it needs no runs
+    needs: tuple[str, ...]  # tasks of the runs that it reads; none if it needs no runs
     state: str  # made; refused: the runs do not suffice; broken: the script failed
     why: str = ""
     files: tuple[str, ...] = ()  # beside the manifest
     caption: str = ""  # below the figure's panels
     note: str = ""  # below the table
     runs: tuple[str, ...] = ()  # names of the runs behind it
-    known: int = 0  # runs of these experiments, usable or not
+    known: int = 0  # runs of these tasks, usable or not
     seeds: int = 0
 
     @property
     def basis(self) -> str:
         """ "5 of 6 runs, 2 seeds", or that it needs none, or only simulations."""
         if not self.known:
-            return "simulations" if self.experiments else "needs no runs"
+            return "simulations" if self.needs else "needs no runs"
         used = len(self.runs)
         many = f"{used} of {self.known} runs" if used < self.known else counted(used, "run")
         return f"{many}, {counted(self.seeds, 'seed')}"

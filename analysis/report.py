@@ -1,4 +1,4 @@
-"""What the runs of a folder are and what was made of them: python -m analysis.report RUNS
+"""A list of the runs of a folder and of what was made of them: python -m analysis.report RUNS
 
 Runs by experiment and state, every run that is not a result and why, and of the last
 `python -m paper_figures RUNS`: which figures and tables were made, of how many runs and seeds, and
@@ -29,7 +29,7 @@ STATES = (
     "repeated",
     "unreadable",
 )
-"""What may have become of a run, in the order of every table."""
+"""The states of a run, in the order of every table."""
 UNFINISHED = ("running", "preempted")
 """States of status.json that are shown as "unfinished": a log cannot tell whether its process
 still lives, and either way the run's numbers are not yet to be had."""
@@ -38,8 +38,7 @@ UNKNOWN = "unknown"
 
 
 def by_state(runs: pd.DataFrame) -> pd.DataFrame:
-    """How many runs of each experiment and scale (a row) are in each state (a column, if any
-    run is)."""
+    """Count runs by experiment and scale (rows) and state (columns)."""
     states = runs["state"].where(~runs["state"].isin(UNFINISHED), "unfinished")
     place = [runs[name].fillna(UNKNOWN) for name in ("experiment", "scale")]
     counts = pd.crosstab(place, states)
@@ -51,7 +50,7 @@ def by_state(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def not_results(runs: pd.DataFrame) -> pd.DataFrame:
-    """The runs whose numbers are not used: run, state, why."""
+    """Return the runs whose numbers are not used: run, state, why."""
     left_out = runs[~is_result(runs)]
     return left_out[["state", "why"]].fillna("").rename_axis("run").reset_index()
 
@@ -62,17 +61,17 @@ def outdated(items: Iterable[Item], frames: Frames) -> list[Item]:
         item
         for item in items
         if item.state == MADE
-        and item.experiments
-        and set(item.runs) != set(frames.of(*item.experiments).used.index)
+        and item.needs
+        and set(item.runs) != set(frames.of(*item.needs).used.index)
     ]
 
 
 @tolerant_output()
 def main(argv: list[str] | None = None) -> int:
-    """Prints the report; returns the exit status, 2 if there are no runs."""
+    """Print the report; return the exit status, 2 if there are no runs."""
     parser = argparse.ArgumentParser(
         prog="python -m analysis.report",
-        description="Lists the runs of a folder by state, and what was made of them.",
+        description="List the runs of a folder by state, and what was made of them.",
     )
     parser.add_argument("runs", type=Path, help="folder of run folders, at any depth")
     parser.add_argument("--figures", type=Path, help="where those are (default: RUNS/figures)")

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis.configs import NO_EXPERIMENT
-from analysis.frames import Frames, Note
+from analysis.frames import NO_EXPERIMENT, Frames, Note
 from analysis.runfolder import RUN_COLUMNS, read_run, unread
-from analysis.states import RESULTS
+from analysis.states import RESULTS, TRAINING
 from runlog import CONFIG, METRICS, STAGES, STATUS, THROUGHPUT, read_lines
 
 RUN_FILES = {CONFIG, STATUS, METRICS, THROUGHPUT, STAGES}
@@ -84,7 +83,8 @@ def _read_simulations(root: Path) -> tuple[pd.DataFrame, list[tuple[str, Note]]]
 
 
 def _repeated(runs: pd.DataFrame) -> list[str]:
-    """Finished runs that repeat the seed and configuration of an earlier one."""
-    done = runs[runs["state"].isin(RESULTS)]
-    key = ["experiment", "scale", "clock", "batch", "variant", "seed", "recipe"]
+    """Return the finished trainings that repeat the seed and configuration of an earlier one."""
+    done = runs[runs["state"].isin(RESULTS) & runs["task"].eq(TRAINING)]
+    done = done[done["experiment"] != NO_EXPERIMENT]
+    key = ["scale", "clock", "batch", "variant", "seed", "recipe"]
     return list(done.index[done.duplicated(key, keep="first")])

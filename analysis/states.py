@@ -5,6 +5,9 @@ import pandas as pd
 RESULTS = ("completed", "diverged")
 """A diverged run is a result: a mean over the seeds that survived would flatter the method."""
 
+TRAINING = "training"
+"""The task of runs that train."""
+
 THROUGHPUT = "throughput"
 """The task of runs that are timed, and do not train to learn."""
 

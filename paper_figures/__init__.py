@@ -1,14 +1,34 @@
 """One short script per figure and table; `python -m paper_figures RUNS` makes them all.
 
-They lie in RUNS/figures, with `manifest.json`, which says of each what it was made of or why it was
-not. `python -m paper_figures.report RUNS` puts all of it on one page.
+The paper's, by its numbers:
+
+    table_1_methods                 Tables 1 and 5
+    table_2_extrapolation           Table 2
+    table_3_stability               Table 3
+    table_4_runtime                 Table 4
+    table_6_time_to_perplexity      Table 6
+    figure_1_perplexity_vs_hours    Figure 1, and so on to
+    figure_9_throughput             Figure 9
+
+Beyond the paper:
+
+    claims                          every claim, and whether it holds
+    drift                           the drift of every stage against its bound
+    delay_or_inconsistency          what PACI's distance from flush is made of
+    memory_parts                    peak memory rank by rank, split into what it is for
+    utilisation                     jitter, late messages and depth, and what slack buys
+    zero_bubble                     the simulator against published bubble rates
+
+They lie in RUNS/figures, with `manifest.json`, which says of each what it was made of, or why it
+was not.
+`python -m paper_figures.report RUNS` puts all of it on one page.
 
 A module is a figure or table, and is found, if it has
 
-    EXPERIMENT = "q1"        the runs it is about; ("q1", "q2") if those of several experiments;
-                             None if it needs no runs
+    NEEDS = "training"       the task of the runs that it reads, or several: "training",
+                             "throughput", "simulations"; None if it needs no runs
     draw(frames) -> Figure, table(frames) -> DataFrame, or both: of `analysis.read_runs`, all of
-                             the runs there are; without the argument if EXPERIMENT is None
+                             the runs there are; without the argument if NEEDS is None
     note(table) -> str       if the table has to say something below itself
 
 and ends in `sys.exit(main(["its_name"]))`, so that `python -m paper_figures.its_name RUNS` makes

@@ -1,4 +1,4 @@
-"""The command line that every script shares: read the runs, make what can be made, say the rest."""
+"""The command line that every script shares: read the runs, make what they allow, say the rest."""
 
 import argparse
 import sys
@@ -11,33 +11,34 @@ from pkgutil import iter_modules
 import paper_figures
 from analysis import Frames, NoRuns, read_runs
 from analysis.manifest import BROKEN, MADE, REFUSED, counted
-from paper_figures.make import experiments_of, make, parameters_of
+from analysis.q2.thresholds import Thresholds
+from paper_figures.make import make, needs_of, parameters_of
 from paper_figures.output import NotWritable, check_writable, on_screen, save_manifest
 from runlog.terminal import tolerant_output
 
-SHOWN = ("final_loss", "speedup", "claims")
+SHOWN = ("table_3_stability", "table_4_runtime", "table_6_time_to_perplexity", "claims")
 """Tables that are also printed, the most important one last."""
 
 
 def scripts() -> list[str]:
-    """Names of the modules that draw a figure or make a table."""
+    """Return the names of the modules that draw a figure or make a table."""
     names = [found.name for found in iter_modules(paper_figures.__path__)]
     modules = {name: import_module(f"paper_figures.{name}") for name in names if name[0] != "_"}
-    return [name for name, it in modules.items() if hasattr(it, "EXPERIMENT")]
+    return [name for name, it in modules.items() if hasattr(it, "NEEDS")]
 
 
 @tolerant_output()
 def main(names: list[str] | None = None, argv: list[str] | None = None) -> int:
-    """Makes the named figures and tables, or all; returns the exit status.
+    """Make the named figures and tables, or all, and return the exit status.
 
-    0 if anything was made of the runs (or at all, of scripts that need none) and no script broke;
-    2 if there are no runs where some are needed; else 1.
+    It is 0 if anything was made of the runs (or at all, by scripts that need none) and no script
+    broke; 2 if there are no runs where some are needed, or nothing can be written; else 1.
     """
     modules = {name: import_module(f"paper_figures.{name}") for name in names or scripts()}
-    needy = any(experiments_of(module) for module in modules.values())
+    needy = any(needs_of(module) for module in modules.values())
     timed = any("thresholds" in parameters_of(module) for module in modules.values())
     args = _arguments(names, needy, timed).parse_args(argv)
-    options = {"thresholds": args.thresholds} if timed else {}
+    options = {"thresholds": Thresholds(args.thresholds, args.log_linear)} if timed else {}
     out = args.out or args.runs / "figures"
 
     read = _read(args.runs) if needy else NoRuns("none were asked for")
@@ -69,7 +70,7 @@ def main(names: list[str] | None = None, argv: list[str] | None = None) -> int:
                 f"\n{name.replace('_', ' ')}\n\n{on_screen(tables[name], out / f'{name}.md')}{note}"
             )
     if isinstance(read, Frames):
-        mine = {it for module in modules.values() for it in experiments_of(module)}
+        mine = {it for module in modules.values() for it in needs_of(module)}
         if notes := (read.of(*mine) if names else read).notes:
             print("\nAbout the runs:", *notes, sep="\n  ")
     for state, heading in ((REFUSED, "Not made"), (BROKEN, "Broken, which is a bug")):
@@ -82,7 +83,7 @@ def main(names: list[str] | None = None, argv: list[str] | None = None) -> int:
         return 2
     broken = any(item.state == BROKEN for item in items.values())
     # What needs no runs says nothing of them, nor does a table of claims that none speaks to.
-    answered = [it for it in made if not needy or (it.experiments and (it.runs or not it.known))]
+    answered = [it for it in made if not needy or (it.needs and (it.runs or not it.known))]
     return 0 if answered and not broken else 1
 
 
@@ -97,11 +98,11 @@ def _read(root: Path) -> Frames | NoRuns:
     return frames
 
 
-def _perplexities(text: str) -> list[float]:
+def _perplexities(text: str) -> tuple[float, ...]:
     try:
-        found = [float(part) for part in text.split(",")]
+        found = tuple(float(part) for part in text.split(","))
     except ValueError:
-        found = []
+        found = ()
     if not found or not all(1 < each < inf for each in found):
         raise argparse.ArgumentTypeError(
             f"{text!r} is no list of perplexities above 1, like 18,17,16"
@@ -112,7 +113,7 @@ def _perplexities(text: str) -> list[float]:
 def _arguments(names: list[str] | None, needy: bool, timed: bool) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=f"python -m paper_figures{'.' + names[0] if names else ''}",
-        description="Makes the paper's figures and tables from run folders.",
+        description="Make the paper's figures and tables from run folders.",
     )
     runs = parser.add_argument("runs", type=Path, help="folder of run folders, at any depth")
     if not needy:
@@ -123,7 +124,13 @@ def _arguments(names: list[str] | None, needy: bool, timed: bool) -> argparse.Ar
             "--thresholds",
             type=_perplexities,
             metavar="18,17,16",
-            help="perplexities to time training to (default: round ones that all runs pass)",
+            help="perplexities to time training to (default: the paper's at its scale, elsewhere "
+            "as far above the lowest that all runs reach)",
+        )
+        parser.add_argument(
+            "--log-linear",
+            action="store_true",
+            help="interpolate the logarithm of the perplexity (default: the perplexity)",
         )
     parser.add_argument("--out", type=Path, help="where to write (default: RUNS/figures)")
     return parser

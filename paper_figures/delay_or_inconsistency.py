@@ -13,7 +13,7 @@ from analysis.q1.control import PARTS, Split, flush_of, splits
 from paper_figures import style
 from paper_figures.command import main
 
-EXPERIMENT = "q1"
+NEEDS = "training"
 COLOURS = {"delay": "#56B4E9", "inconsistency": "#E69F00", "distance": style.INK}
 
 
@@ -69,7 +69,7 @@ def draw(frames: Frames) -> Figure:
         "Delay: stashed weights less flush; inconsistency: live less stashed weights; distance: "
         "their sum. Mean over paired seeds and its 95% interval (Student's t). Weights move: "
         "stage 0's, from forward to backward, relative to their norm.",
-        style.partial_note(frames.of(EXPERIMENT).partial),
+        style.partial_note(frames.of(NEEDS).partial),
     )
     return fig
 
@@ -77,12 +77,12 @@ def draw(frames: Frames) -> Figure:
 def _settings(frames: Frames) -> dict[Setting, list[Split]]:
     found = {
         setting: list(splits(group, flush_of(group)))
-        for setting, group in by_setting(cells(frames, EXPERIMENT)).items()
+        for setting, group in by_setting(cells(frames)).items()
     }
     found = {setting: these for setting, these in found.items() if these}
     if not found:
         raise CannotAnswer(
-            "no completed paci run of q1 has a flush and a paci of stashed weights beside it"
+            "no completed paci run has a flush and a paci of stashed weights beside it"
         )
     return found
 

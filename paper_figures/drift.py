@@ -15,7 +15,7 @@ from analysis.q1.drift import drift_histogram, largest_drift, mean_movement
 from paper_figures import style
 from paper_figures.command import main
 
-EXPERIMENT = "q1"
+NEEDS = "training"
 LEGIBLE_STAGES = 12  # with more, the cells are too narrow for a number
 LUMINANCE = (0.299, 0.587, 0.114)  # of red, green and blue, to tell dark cells from light ones
 
@@ -81,7 +81,7 @@ def draw(frames: Frames) -> Figure:
         f"Cells: share of a stage's micro-batches, %, of {counted(runs, 'run')} with batches of "
         f"{_batches([cell for _, group in groups for cell in group])}. "
         "Bars: bound ⌈(N-1-i+slack)/a⌉.",
-        style.partial_note(frames.of(EXPERIMENT).partial),
+        style.partial_note(frames.of(NEEDS).partial),
     )
     return fig
 
@@ -98,13 +98,13 @@ def _batches(group: list[Cell]) -> str:
 
 
 def _by_variant(frames: Frames) -> list[tuple[tuple[str, str], list[Cell]]]:
-    """Cells of every variant over its batch sizes, which do not change the order of actions."""
+    """Group cells by variant over its batch sizes, which do not change the order of actions."""
     groups: dict[tuple, list[Cell]] = {}
-    for cell in cells(frames, EXPERIMENT):
+    for cell in cells(frames):
         if cell.stages["drift"].map(bool).any():
             groups.setdefault((cell.scale, cell.clock, cell.variant), []).append(cell)
     if not groups:
-        raise CannotAnswer("no completed run of q1 logged its drift")
+        raise CannotAnswer("no completed training run logged its drift")
     ordered = sorted(groups, key=lambda key: (*key[:2], key[2].order))
     return [(key[:2], groups[key]) for key in ordered]
 

@@ -4,6 +4,7 @@ import traceback
 from inspect import signature
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -14,14 +15,14 @@ from paper_figures.output import NotWritable, remove, save_figure, save_table
 from paper_figures.style import partial_note
 
 
-def experiments_of(script: ModuleType) -> tuple[str, ...]:
-    """The experiments whose runs a script is about; none if it needs no runs."""
-    said = script.EXPERIMENT
+def needs_of(script: ModuleType) -> tuple[str, ...]:
+    """Return the tasks of the runs that a script reads; none if it needs no runs."""
+    said = script.NEEDS
     return (said,) if isinstance(said, str) else tuple(said or ())
 
 
 def parameters_of(script: ModuleType) -> set[str]:
-    """What a script's functions take, all of them the same."""
+    """Return the names of the parameters of a script's functions."""
     made = [getattr(script, name) for name in ("draw", "table") if hasattr(script, name)]
     return {name for function in made for name in signature(function).parameters}
 
@@ -29,24 +30,24 @@ def parameters_of(script: ModuleType) -> set[str]:
 def make(
     script: ModuleType, read: Frames | NoRuns, out: Path, options: dict[str, object]
 ) -> tuple[Item, pd.DataFrame | None]:
-    """Writes a script's figure and table into `out`; returns what became of it, and the table.
+    """Write a script's figure and table into `out`; return what became of it, and the table.
 
-    `read` is what was read of the runs, or why nothing was. `options` go to those functions that
-    have them. If the runs do not suffice, or the script fails, files of an earlier call that the
-    runs of today do not give are removed.
+    `read` holds the runs, or the reason why there are none. `options` go to those functions that
+    have them. If the runs do not suffice, or the script fails, the files of an earlier call are
+    removed.
     """
     name = script.__name__.rpartition(".")[2]
-    item = {
+    item: dict[str, Any] = {
         "name": name,
         "title": (script.__doc__ or name).strip().partition("\n\n")[0].replace("\n", " "),
-        "experiments": experiments_of(script),
+        "needs": needs_of(script),
     }
     try:
         figure, table, note = _results(script, read, options)
         item["note"] = note
         if figure is not None:
             item["caption"] = figure.get_supxlabel()
-        item |= _basis(item["experiments"], read)
+        item |= _basis(item["needs"], read)
         files = save_figure(figure, out, name) if figure is not None else []
         files += save_table(table, out, name, note) if table is not None else []
         return Item(**item, state=MADE, files=tuple(file.name for file in files)), table
@@ -63,25 +64,26 @@ def make(
 
 
 def _results(script: ModuleType, read: Frames | NoRuns, options: dict[str, object]):
-    """The figure and the table, if the script has them, and the sentences below the table."""
-    experiments = experiments_of(script)
-    if experiments and isinstance(read, NoRuns):
+    """Return the figure and the table, if the script has them, and the sentences below the
+    table."""
+    needs = needs_of(script)
+    if needs and isinstance(read, NoRuns):
         raise CannotAnswer(str(read))
-    given = (read,) if experiments else ()
+    given = (read,) if needs else ()
     heeded = {key: value for key, value in options.items() if key in parameters_of(script)}
     table = script.table(*given, **heeded) if hasattr(script, "table") else None
     figure = script.draw(*given, **heeded) if hasattr(script, "draw") else None
     notes = [script.note(table)] if hasattr(script, "note") else []
-    if experiments:
-        notes.append(partial_note(read.of(*experiments).partial))
+    if isinstance(read, Frames) and needs:
+        notes.append(partial_note(read.of(*needs).partial))
     return figure, table, "\n\n".join(filter(None, notes))
 
 
-def _basis(experiments: tuple[str, ...], read: Frames | NoRuns) -> dict:
-    """The runs that a script's results rest on, as `Item` has them."""
-    if not experiments:
+def _basis(needs: tuple[str, ...], read: Frames | NoRuns) -> dict[str, object]:
+    """Return the runs that a script's results rest on, as `Item` has them."""
+    if not needs or isinstance(read, NoRuns):
         return {}
-    mine = read.of(*experiments)
+    mine = read.of(*needs)
     return {
         "runs": tuple(mine.used.index),
         "known": len(mine.runs),

@@ -1,7 +1,6 @@
-"""The one place that writes figures and tables: whole files or none, the same bytes every time."""
+"""Writing figures and tables: whole files or none, and the same bytes every time."""
 
 import io
-import os
 import textwrap
 from pathlib import Path
 from shutil import get_terminal_size
@@ -12,13 +11,15 @@ import pandas as pd
 from matplotlib.figure import Figure
 from tabulate import tabulate
 
+import runlog
+from analysis.claims import RULE
 from analysis.claims.verdicts import UNTESTED
 from analysis.manifest import FILE, Item, as_json, read_manifest
 
 WIDTH = 100
-"""Characters of a line on what is no terminal."""
+"""Characters of a line where the output is no terminal."""
 GAP = "  "
-"""What `tabulate` puts between two columns."""
+"""The space that `tabulate` puts between two columns."""
 NARROWEST = 4
 KINDS = ("png", "pdf", "csv", "md", "tex")
 LATEX = {
@@ -34,7 +35,7 @@ LATEX = {
 
 
 def save_figure(fig: Figure, folder: Path, name: str) -> list[Path]:
-    """Writes name.png and name.pdf without dates or versions, and closes the figure."""
+    """Write name.png and name.pdf without dates or versions, and close the figure."""
     written = []
     for kind, metadata in (
         ("png", {"Software": None}),
@@ -49,7 +50,7 @@ def save_figure(fig: Figure, folder: Path, name: str) -> list[Path]:
 
 
 def save_table(table: pd.DataFrame, folder: Path, name: str, note: str = "") -> list[Path]:
-    """Writes name.csv with every digit, and name.md and name.tex (booktabs) for reading."""
+    """Write name.csv with every digit, and name.md and name.tex (booktabs) for reading."""
     shown = readable(table)
     markdown = tabulate(shown, headers="keys", tablefmt="github", **_PLAIN)
     latex = tabulate(shown, headers="keys", tablefmt="latex_booktabs", **_PLAIN)
@@ -64,23 +65,23 @@ def save_table(table: pd.DataFrame, folder: Path, name: str, note: str = "") -> 
 
 
 def save_manifest(items: dict[str, Item], folder: Path) -> Path:
-    """Writes what became of these items into the folder's record; other items stay in it."""
+    """Write what became of these items into the folder's record; other items stay in it."""
     return write(folder / FILE, as_json(read_manifest(folder) | items).encode())
 
 
 def remove(folder: Path, name: str) -> None:
-    """Removes whatever `save_figure` and `save_table` wrote under this name."""
+    """Remove the files that `save_figure` and `save_table` wrote under this name."""
     for kind in KINDS:
         (folder / f"{name}.{kind}").unlink(missing_ok=True)
 
 
 def on_screen(table: pd.DataFrame, file: Path) -> str:
-    """The table as text that fits the terminal: one for each question, if there are several.
+    """Return the table as text that fits the terminal: one for each question, if there are several.
 
     Columns that are the same in all rows are said once, above. Claims that were not tested are
-    counted; `file` has them.
+    counted; `file` has them, and the answers of the rules to the paper's own numbers.
     """
-    shown = readable(table)
+    shown = readable(table).drop(columns=RULE, errors="ignore")
     parts = [shown]
     if "verdict" in shown:
         tested = shown[shown["verdict"] != UNTESTED]
@@ -92,7 +93,8 @@ def on_screen(table: pd.DataFrame, file: Path) -> str:
 
 
 def _fitted(shown: pd.DataFrame, width: int) -> str:
-    """A table of text, its longest columns wrapped until it is at most so many characters wide."""
+    """Return a table of text, its longest columns wrapped until it is at most `width` characters
+    wide."""
     same = [name for name in shown if len(shown) > 1 and shown[name].nunique() == 1]
     values = {name: shown[name].iloc[0] for name in same}
     above = " · ".join(f"{name}: {value}" for name, value in values.items() if value != "–")
@@ -117,7 +119,7 @@ def _fitted(shown: pd.DataFrame, width: int) -> str:
 
 
 def readable(table: pd.DataFrame) -> pd.DataFrame:
-    """Cells as text: four digits at most, "–" for what is undefined, and a column named `x ±`
+    """Return the cells as text: four digits at most, "–" where undefined, and a column named `x ±`
     (the spread of column `x`) joined to its numbers, where there is one."""
     shown = table.map(_text).astype(object)
     for spread in [name for name in shown if name.endswith(" ±")]:
@@ -158,15 +160,9 @@ def check_writable(folder: Path) -> None:
 
 
 def write(path: Path, content: bytes) -> Path:
-    """Write a file, whole or not at all, and its folder if need be. Raise NotWritable if the disk
-    is full, say; the file is then as it was before, and no draft is left."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    """Write a file as `runlog.write` does. Raise NotWritable if the disk is full, say."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        draft.write_bytes(content)
-        os.replace(draft, path)
+        runlog.write(path, content)
     except OSError as error:
         raise NotWritable(path.parent, error) from None
-    finally:
-        draft.unlink(missing_ok=True)
     return path

@@ -1,4 +1,4 @@
-"""Numbers printed by the papers, kept with their source."""
+"""The numbers that the papers print, with their source."""
 
 from pathlib import Path
 
@@ -7,10 +7,14 @@ import pandas as pd
 REFERENCE = Path(__file__).parent / "reference"
 
 
-def published(question: str) -> pd.DataFrame:
-    """The published figures of reference/`question`.csv, "q1" or "methods", each with its source.
+def published(name: str) -> pd.DataFrame:
+    """Read reference/`name`.csv; every row has its source.
 
-    Those of a question have a claim, a value and its unit, and where they belong: batch, variant,
-    perplexity.
+    table_1, table_2, table_3, table_4, table_6    tables of the paper, by its numbers
+    claims                                         the claims of the paper, in words
+    methods                                        the traits of methods, by their own papers
+    zero_bubble, zero_bubble_times                 Qi et al., ICLR 2024
     """
-    return pd.read_csv(REFERENCE / f"{question}.csv")
+    return pd.read_csv(
+        REFERENCE / f"{name}.csv", dtype={"memory": str} if name == "table_1" else {}
+    )

@@ -1,4 +1,4 @@
-"""Everything that was made of a folder's runs, on one page: python -m paper_figures.report RUNS
+"""One page with everything that was made of a folder of runs: python -m paper_figures.report RUNS
 
 RUNS/figures/report.html holds all it shows: it opens from disk, without a network or a script. It
 is made of what `python -m paper_figures RUNS` left in RUNS/figures, of the runs, and of their
@@ -12,29 +12,35 @@ import json
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from PIL import Image
 
 from analysis import Frames, NoRuns, read_runs
+from analysis.claims import RULE
 from analysis.claims.verdicts import FAILS, HOLDS
 from analysis.manifest import MADE, Item, read_manifest
 from analysis.report import by_state, not_results, outdated
 from paper_figures.output import NotWritable, check_writable, readable, write
 from runlog.terminal import tolerant_output
 
-SECTIONS = {
-    "claims": "Claims",
+QUESTIONS = {
     "q1": "Q1: stability",
-    "q2": "Q2: time to perplexity",
+    "q2": "Q2: time of training",
     "q3": "Q3: throughput and memory",
     "extrapolation": "Extrapolation",
-    "": "Methods and schedules",
 }
-"""Parts of the page in their order; the last is of what needs no runs."""
+"""Groups of claims in their order."""
 NO_RUNS = "extrapolation"
 """The question whose claims are judged without any run."""
+SECTIONS = {
+    "claims": "Claims",
+    "paper": "The paper's tables and figures",
+    "beyond": "Beyond the paper",
+}
+"""Parts of the page in their order."""
 CONTEXT = ("experiment", "scale", "clock")
 """Columns that are said once, above the table, if they are the same in all its rows."""
 LONG = 16
@@ -44,7 +50,7 @@ DOTS_PER_PIXEL = 2
 
 
 def page(root: Path, folder: Path, frames: Frames) -> str:
-    """The page as HTML: of the runs below `root` and of what was made of them in `folder`."""
+    """Return the page as HTML: the runs below `root`, and what `folder` holds of them."""
     items = read_manifest(folder)
     templates = Environment(
         loader=FileSystemLoader(Path(__file__).parent),
@@ -59,7 +65,7 @@ def page(root: Path, folder: Path, frames: Frames) -> str:
         clocks=sorted(frames.used["clock"].dropna().unique()),
         used=len(frames.used),
         tallies=tallies(folder / "claims.csv"),
-        questions=SECTIONS,
+        questions=QUESTIONS,
         sections=sections(items.values(), folder),
         outdated=[item.name for item in outdated(items.values(), frames)],
         states=_cells(by_state(frames.runs)) if len(frames.runs) else None,
@@ -71,26 +77,31 @@ def page(root: Path, folder: Path, frames: Frames) -> str:
     )
 
 
-def sections(items: Iterable[Item], folder: Path) -> list[dict]:
-    """The page's parts that have anything in them: their id, title and items."""
+def sections(items: Iterable[Item], folder: Path) -> list[dict[str, Any]]:
+    """Return the page's parts that have anything in them: their id, title and items."""
     parts: dict[str, list[Item]] = {key: [] for key in SECTIONS}
-    for item in sorted(items, key=lambda item: item.name):
-        parts.setdefault(_section(item), []).append(item)
+    for item in sorted(items, key=_place):
+        parts[_section(item)].append(item)
     return [
-        {"id": key or "methods", "title": SECTIONS.get(key, key), "items": shown}
+        {"id": key, "title": SECTIONS[key], "items": shown}
         for key, part in parts.items()
         if (shown := [_show(item, folder) for item in part])
     ]
 
 
 def _section(item: Item) -> str:
-    if item.name in SECTIONS or not item.experiments:
-        return item.name if item.name in SECTIONS else ""
-    return item.experiments[0].partition("-")[0]  # q3-emulated is of q3
+    if item.name == "claims":
+        return "claims"
+    return "paper" if item.name.startswith(("table_", "figure_")) else "beyond"
+
+
+def _place(item: Item) -> tuple[bool, str]:
+    """Return the sort key of an item: tables before figures, by number."""
+    return item.name.startswith("figure_"), item.name
 
 
 def _show(item: Item, folder: Path) -> dict:
-    """What the template shows of an item, read from its files."""
+    """Return what the template shows of an item, read from its files."""
     there = [folder / name for name in item.files if (folder / name).exists()]
     files = {file.suffix[1:]: file for file in there}
     caption = _unwrapped(item.caption)
@@ -124,7 +135,7 @@ def _show(item: Item, folder: Path) -> dict:
 
 
 def _paragraphs(note: str) -> list[list[str]]:
-    """Each paragraph of a note as its points, each of which begins with "- ", or as one text."""
+    """Split a note into paragraphs, and these into points, which begin with "- "."""
     return [
         [_unwrapped(point) for point in paragraph.removeprefix("- ").split("\n- ")]
         for paragraph in note.split("\n\n")
@@ -137,7 +148,7 @@ def _unwrapped(text: str) -> str:
 
 
 def read_table(file: Path) -> pd.DataFrame:
-    """A table that `save_table` wrote, each cell as a number if it is one, else as text."""
+    """Read a table that `save_table` wrote, each cell as a number if it is one, else as text."""
     with file.open(newline="", encoding="utf-8") as text:
         header, *rows = csv.reader(text)
     cells = [[_number(cell) for cell in row] for row in rows]
@@ -145,19 +156,20 @@ def read_table(file: Path) -> pd.DataFrame:
 
 
 def claims(table: pd.DataFrame) -> dict[str, list[dict]]:
-    """The claims of each question, and with each the place where it was looked at."""
+    """Return the claims of each question, and with each the place where it was looked at."""
     rows = table.to_dict("records")
     for row in rows:
         batch = f"batch {row['batch']}" if row["batch"].isdecimal() else row["batch"]
         place = (batch, row["variant"], row["scale"], row["clock"])
         row["place"] = " · ".join(word for word in place if word not in ("–", "all"))
+        row["rule"] = "" if row[RULE] == "–" else f"our rule says: {row[RULE]}"
     return {
         key: [row for row in rows if row["question"] == key] for key in table["question"].unique()
     }
 
 
 def tallies(claims: Path) -> dict[str, dict[str, int]]:
-    """How many claims have each verdict: of those judged from runs, and of those without."""
+    """Count claims by verdict: those judged from runs, and those judged without."""
     if not claims.exists():
         return {}
     table = read_table(claims)
@@ -170,14 +182,14 @@ def tallies(claims: Path) -> dict[str, dict[str, int]]:
 
 
 def count_verdicts(verdicts: pd.Series) -> dict[str, int]:
-    """How many there are of each: those that hold, those that do not, the others."""
+    """Count verdicts: those that hold, those that do not, the others."""
     counts = verdicts.value_counts()
     order = [HOLDS, FAILS, *(verdict for verdict in counts.index if verdict not in (HOLDS, FAILS))]
     return {verdict: int(counts[verdict]) for verdict in order if verdict in counts}
 
 
 def runs_by_cell(used: pd.DataFrame) -> pd.DataFrame:
-    """The runs behind each number: those that differ in nothing but their seed, in one row."""
+    """List the runs behind each number: those that differ only in their seed, in one row."""
     labelled = used.assign(variant=[variant.label for variant in used["variant"]])
     labelled = labelled.rename_axis("run").reset_index()
     labelled["diverged"] = labelled["run"].where(labelled["state"] == "diverged")
@@ -193,7 +205,7 @@ def runs_by_cell(used: pd.DataFrame) -> pd.DataFrame:
 
 
 def machines(root: Path, runs: Iterable[str]) -> list[dict]:
-    """The machines and code that the runs were done with, and on how many runs each was."""
+    """List the machines and code that made the runs, and how many runs each made."""
     found: dict[str, dict] = {}
     for run in runs:
         file = root / run / "environment.json"
@@ -221,7 +233,7 @@ def _flat(facts: dict) -> dict[str, str]:
 
 
 def _cells(table: pd.DataFrame) -> dict:
-    """A table's cells as text, its columns' kinds, and apart what is the same in every row."""
+    """Return a table's cells as text, its columns' kinds, and apart what all rows share."""
     table = table.astype(str)
     same = {name: table[name].iloc[0] for name in CONTEXT if name in table and _one(table[name])}
     table = table.drop(columns=list(same))
@@ -234,7 +246,7 @@ def _one(column: pd.Series) -> bool:
 
 
 def _kind(column: pd.Series) -> str:
-    """How a column is set: "number" (perhaps with its spread), "short" or "long" text, or ""."""
+    """Return how a column is set: "number" (or with its spread), "short", "long" or ""."""
     widest = column.map(len).max()
     if all(text and not text.strip("0123456789.,+-–±× e%") for text in column):
         return "number"
@@ -255,16 +267,16 @@ def _listed(values: pd.Series) -> str:
 
 
 def data_uri(media: str, file: Path) -> str:
-    """A file as a link to itself."""
+    """Return a file as a link that holds its content."""
     return f"data:{media};base64,{base64.b64encode(file.read_bytes()).decode()}"
 
 
 @tolerant_output()
 def main(argv: list[str] | None = None) -> int:
-    """Writes the page; returns the exit status, 2 if there is nothing to put on it."""
+    """Write the page; return the exit status, 2 if there is nothing to put on it."""
     parser = argparse.ArgumentParser(
         prog="python -m paper_figures.report",
-        description="Puts what was made of run folders on one page, RUNS/figures/report.html.",
+        description="Put what was made of run folders on one page, RUNS/figures/report.html.",
     )
     parser.add_argument("runs", type=Path, help="folder of run folders, at any depth")
     parser.add_argument(

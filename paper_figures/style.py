@@ -1,5 +1,7 @@
 """The one visual style: text at 8 pt in 3.3-inch columns, colours for the colour-blind."""
 
+from collections.abc import Iterable, Sequence
+from itertools import cycle
 from math import ceil
 from textwrap import wrap
 
@@ -16,13 +18,14 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
 from analysis import Cell, Setting, Variant
+from analysis.q2.timing import GIVEN_COSTS, Timed
 
 COLUMN = 3.3
-"""Width of a column of the paper, inches; a figure is one or two columns wide."""
+"""The width of a column of the paper, inches; a figure is one or two columns wide."""
 
 INK = "#222222"
 GREY = "#6f6f6f"
-"""Grey of annotations."""
+"""The grey of annotations."""
 
 FLUSH = "#000000"
 BY_ACCUMULATION = {  # Okabe and Ito's palette; an `a` keeps its colour in every figure
@@ -35,7 +38,7 @@ BY_ACCUMULATION = {  # Okabe and Ito's palette; an `a` keeps its colour in every
 }
 
 BY_COUNT = {4: (0, (1, 1.2)), 8: "-", 16: (0, (4, 1.5)), 32: (0, (4, 1.2, 1, 1.2))}
-"""Dashes of flushes, all of them black, by their micro-batches."""
+"""The dashes of flushes, all of them black, by micro-batches of an update."""
 
 ROUND = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9)
 MOST_TICKS = 8
@@ -76,12 +79,13 @@ plt.rcParams.update(RC)
 
 
 def colour(variant: Variant) -> str:
-    """A variant's colour in every figure."""
+    """Return a variant's colour in every figure."""
     return BY_ACCUMULATION.get(variant.accumulation, GREY) if variant.asynchronous else FLUSH
 
 
 def line(variant: Variant) -> dict[str, str]:
-    """A variant's colour and dashes: flushes differ in these by m, stashed weights from live."""
+    """Return a variant's colour and dashes: flushes differ in these by m, stashed weights from
+    live."""
     dashes = BY_COUNT.get(variant.accumulation, "-") if variant.is_flush else "-"
     if variant.name == "paci" and not variant.is_paci:
         dashes = (0, (3, 1.2))
@@ -91,7 +95,7 @@ def line(variant: Variant) -> dict[str, str]:
 
 
 def panels(count: int, height: float = 2.5) -> tuple[Figure, list[Axes]]:
-    """A figure of `count` panels, each a column wide and two to a row, and their axes."""
+    """Return a figure of `count` panels, each a column wide and two to a row, and their axes."""
     columns = min(count, 2)
     rows = ceil(count / columns)
     fig, grid = plt.subplots(
@@ -104,23 +108,46 @@ def panels(count: int, height: float = 2.5) -> tuple[Figure, list[Axes]]:
 
 
 def setting_title(setting: Setting, seeds: list[int]) -> str:
-    """A panel's title: "batch 16, laptop scale, 2–3 seeds"."""
+    """Return a panel's title: "batch 16, laptop scale, 2–3 seeds"."""
     low, high = min(seeds), max(seeds)
     many = f"{low}" if low == high else f"{low}–{high}"
     return f"batch {setting.batch}, {setting.scale} scale, {many} seed{'s' if high > 1 else ''}"
 
 
 def throughput_title(row: pd.Series) -> str:
-    """The title of a panel that has a row of `throughput`, in two lines: "real, laptop
-    scale", "2 ranks, micro-batch of 4"."""
-    return (
-        f"{row['source']}, {row['scale']} scale\n"
-        f"{row['ranks']} ranks, micro-batch of {row['microbatch']}"
-    )
+    """Return the title of a panel with a row of `throughput`: "real, laptop scale, 2 ranks"."""
+    return f"{row['source']}, {row['scale']} scale, {row['ranks']} ranks"
+
+
+BY_SIZE = ("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00")
+"""Colours of micro-batch sizes, the smallest first."""
+
+
+def size_colours(sizes: Iterable[int]) -> dict[int, str]:
+    """Return a colour for each size of micro-batches."""
+    return dict(zip(sorted(set(sizes)), cycle(BY_SIZE), strict=False))
+
+
+def counts_axis(ax: Axes, counts: Iterable[int]) -> None:
+    """Make the horizontal axis one of micro-batches of an update, with a tick at each of
+    `counts`."""
+    ax.xaxis.set_major_locator(FixedLocator(sorted(set(counts))))
+    ax.set_xlabel("micro-batches of an update, m or a")
+
+
+def size_legend(fig: Figure, colours: dict[int, str], others: Sequence[Line2D]) -> None:
+    """Draw one legend above all panels: sizes of micro-batches by colour, then `others`."""
+    sizes = [
+        Line2D([], [], color=colour, linewidth=2, label=f"micro-batch of {size}")
+        for size, colour in colours.items()
+    ]
+    handles = [*sizes, *others]
+    columns = ceil(len(handles) / ceil(len(handles) / 4)) if fig.get_figwidth() > COLUMN else 2
+    fig.legend(handles=handles, loc="outside upper center", ncols=columns, columnspacing=1.2)
 
 
 def legend(fig: Figure, variants: list[Variant]) -> None:
-    """One legend above all panels, flush first."""
+    """Draw one legend above all panels, flush first."""
     found = {(one.order, one.label): one for one in variants}
     shown = [found[key] for key in sorted(found)]
     handles = [Line2D([], [], **line(one), linewidth=2) for one in shown]
@@ -135,7 +162,7 @@ def legend(fig: Figure, variants: list[Variant]) -> None:
 
 
 def footnote(fig: Figure, *sentences: str) -> None:
-    """What a reader must know, below the panels; an empty sentence is left out."""
+    """Write sentences below the panels; an empty one is left out."""
     said = [sentence for sentence in sentences if sentence]
     if said:
         width = int(20 * fig.get_figwidth())  # characters of this size to an inch
@@ -144,17 +171,17 @@ def footnote(fig: Figure, *sentences: str) -> None:
 
 
 def sentence(words: str) -> str:
-    """Words as a sentence; nothing stays nothing."""
+    """Return words as a sentence; no words stay none."""
     return f"{words[0].upper()}{words[1:]}." if words else ""
 
 
 def partial_note(partial: str) -> str:
-    """The warning that a figure is drawn from partial data, if it is."""
+    """Return the warning that a figure is drawn from partial data, if it is."""
     return f"Partial data: drawn from {partial}." if partial else ""
 
 
 def tokens_axis(ax: Axes, most: float, token: str = "token") -> float:
-    """Labels the axis of tokens in thousands, millions or billions; returns that unit."""
+    """Label the axis of tokens in thousands, millions or billions; return that unit."""
     unit, name = next(
         (pair for pair in ((1e9, "billions"), (1e6, "millions")) if most >= pair[0]),
         (1e3, "thousands"),
@@ -164,30 +191,51 @@ def tokens_axis(ax: Axes, most: float, token: str = "token") -> float:
 
 
 def byte_note(made: list[Cell]) -> str:
-    """What a reader of perplexities must know if they are of bytes."""
+    """Return the remark that perplexities are per byte, if they are."""
     return "Perplexity is per byte." if any(cell.token == "byte" for cell in made) else ""
 
 
 def time_unit(most: float) -> tuple[float, str]:
-    """Seconds, minutes or hours, for times of at most so many seconds: a unit and its name."""
+    """Return a unit in seconds, and its name, for times of at most `most` seconds."""
     if most >= 3 * 3600:
         return 3600.0, "hours"
     return (60.0, "minutes") if most >= 600 else (1.0, "seconds")
 
 
 def time_label(clock: str, name: str) -> str:
-    """The label of an axis of time, in two lines: what it is, and on which clock."""
+    """Return the label of an axis of time, in two lines: its unit and its clock."""
     return f"training time ({name})\n{clock_name(clock)}"
 
 
 def clock_name(clock: str) -> str:
-    """ "wall clock", "simulated clock, measured costs"."""
+    """Return "wall clock" or "simulated clock, measured costs"."""
     kind, comma, costs = clock.partition(", ")
     return f"{kind} clock{comma}{costs}"
 
 
+def rate_label(clock: str) -> str:
+    """Return the label of an axis of throughput, in two lines: its unit and its clock."""
+    unit = "unit of cost" if clock == GIVEN_COSTS else "s"
+    return f"tokens/{unit}/device\n{clock_name(clock)}"
+
+
+def memory_unit(most: float) -> tuple[int, str]:
+    """Return a unit in bytes, and its name, for sizes of at most `most` bytes."""
+    units = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
+    return next((pair for pair in units if most >= pair[0]), (1, "bytes"))
+
+
+def mapped_note(shown: Sequence[Timed]) -> str:
+    """Name the flushes that were mapped to their micro-batch count, if any were."""
+    names = sorted(
+        {f"{it.label} from m={it.cell.variant.accumulation}" for it in shown if it.mapped}
+    )
+    many = f"Mapped by steady-state throughput, not trained: {', '.join(names)}."
+    return many if names else ""
+
+
 def perplexity_axis(ax: Axes) -> None:
-    """The vertical axis logarithmic, of validation perplexity, with round numbers at every tick."""
+    """Make the vertical axis a logarithmic one of validation perplexity, with round ticks."""
     ax.set_yscale("log")
     low, high = ax.get_ylim()
     gap = np.log(high / low) / MOST_TICKS

@@ -15,7 +15,7 @@ from analysis.extrapolation.simulations import broadest, simulations
 from paper_figures import style
 from paper_figures.command import main
 
-EXPERIMENT = "extrapolation"
+NEEDS = "simulations"
 AS_PACI = "async-1f1b"  # its times are those of PACI without slack: it updates more often
 PACI_COLOURS = ["#08306b", "#2171b5", "#4eb3d3", "#41ab5d", "#a1d99b"]  # the lighter the more slack
 MARKERS = "osD^v"

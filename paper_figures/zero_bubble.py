@@ -13,7 +13,7 @@ from analysis.extrapolation.zero_bubble import PUBLISHED, compared
 from paper_figures.command import main
 from paper_figures.published import published
 
-EXPERIMENT = None
+NEEDS = None
 
 
 def table() -> pd.DataFrame:

@@ -1,29 +1,41 @@
 """The claims of the paper's Q1 (stability), judged on the runs at hand."""
 
+from collections.abc import Callable, Sequence
+
 import pandas as pd
 
 from analysis.cells import Cell, by_setting, differences
-from analysis.claims import verdicts
+from analysis.claims import learning
+from analysis.claims.papers_own import Judged, papers_own
 from analysis.claims.rows import COLUMNS, NOT_THE_PAPERS, row, unless_smoke
-from analysis.claims.verdicts import FAILS, HOLDS, UNTESTED, Verdict
-from analysis.counterparts import published_batch, published_loss
+from analysis.claims.verdicts import (
+    FAILS,
+    HOLDS,
+    UNTESTED,
+    Verdict,
+    grows_with_drift,
+    mostly_delay,
+    varies_less,
+)
+from analysis.counterparts import Published, papers_batch, papers_row
 from analysis.q1.control import flush_of, splits
 from analysis.q1.drift import largest_drift
+from analysis.statistics import rms_of_std
 
 
-def q1_claims(made: list[Cell], published: pd.DataFrame) -> pd.DataFrame:
-    """One row per claim and place where it can be looked at; columns as in
+def q1_claims(made: Sequence[Cell], published: Published) -> pd.DataFrame:
+    """Return one row per claim and place where it can be looked at; columns as in
     `analysis.claims.COLUMNS`.
 
-    `published` holds the paper's figures (claim, batch, variant, value, spread). Rows are never
-    pooled over scales or clocks. Loss claims are made per batch size and PACI variant of Δmax 1
-    or 2; drift and memory claims once per scale and clock, on the worst run, stage and segment.
+    Rows are never pooled over scales or clocks. Loss claims are made per batch size and PACI
+    variant of Δmax 1 or 2; drift and memory claims once per scale and clock, on the worst run,
+    stage and segment.
     """
-    rows = []
+    own, rows = papers_own(published), []
     for (scale, clock, batch), group in by_setting(made).items():
-        paper_batch = published_batch(batch, made, scale, published)
+        stands_for = papers_batch(group[0], made, published("table_3"))
         place = {"batch": str(batch), "scale": scale, "clock": clock}
-        rows += [found | place for found in _loss_claims(group, scale, paper_batch, published)]
+        rows += [it | place for it in _loss_claims(group, scale, stands_for, published, own)]
     for scale, clock in sorted({(cell.scale, cell.clock) for cell in made}):
         group = [cell for cell in made if (cell.scale, cell.clock) == (scale, clock)]
         place = {"batch": "all", "scale": scale, "clock": clock}
@@ -31,52 +43,64 @@ def q1_claims(made: list[Cell], published: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def _loss_claims(group, scale, paper_batch, published) -> list[dict]:
+def _loss_claims(
+    group: Sequence[Cell],
+    scale: str,
+    stands_for: int | None,
+    published: Published,
+    own: Judged,
+) -> list[dict[str, str | None]]:
     flush = flush_of(group)
     bounded = [cell for cell in group if cell.variant.is_mild_paci]
     rows = []
     for cell in bounded:
-        ours, theirs = (
-            published_loss(one, paper_batch, published) if one else "–" for one in (cell, flush)
-        )
-        paper = "–" if ours == "–" else f"{ours} vs {theirs} (batch {paper_batch})"
-        rows += [
-            row(
-                "final loss tracks flush",
-                cell.variant.label,
-                _against(flush, cell, scale, verdicts.tracks),
-                paper,
-            ),
-            row(
-                "across-seed RMS std below flush",
-                cell.variant.label,
-                _against(flush, cell, scale, verdicts.varies_less),
-            ),
+        label = cell.variant.label
+        theirs = [
+            papers_row(published("table_3"), batch=stands_for, method=name)
+            for name in (label, "1f1b-flush")
         ]
+        for claim, rule, quoted in (
+            (learning.TRACKS, _tracks, "{loss:.2f} ± {loss_std:g}"),
+            (learning.VARIES_LESS, _varies_less, "{rms_std:g}"),
+        ):
+            paper = " vs ".join(quoted.format(**it) for it in theirs) if all(theirs) else "–"
+            verdict = _against(flush, cell, scale, rule)
+            rows.append(row(claim, label, verdict, paper, own.get((claim, stands_for or 0, label))))
     if not bounded:
         missing = Verdict("–", UNTESTED, "no completed paci run with Δmax 1 or 2")
-        rows.append(row("final loss tracks flush", "–", missing, "–"))
+        rows.append(row(learning.TRACKS, "–", missing, "–"))
     plain = [cell for cell in group if cell.variant.is_paci or cell.variant.name == "async-1f1b"]
     plain = [cell for cell in plain if not differences(cell, plain[0])]
-    ordered = [(c.variant.label, c.variant.max_drift, c.losses) for c in plain]
-    verdict = unless_smoke(scale) or verdicts.grows_with_drift(ordered)
+    ordered = [(c.variant.label, c.variant.max_drift, c.final_losses) for c in plain]
+    verdict = unless_smoke(scale) or grows_with_drift(ordered)
     rows.append(row(f"gap to flush grows with Δmax {NOT_THE_PAPERS}", "all", verdict))
     for split in splits(group, flush):
-        verdict = unless_smoke(scale) or verdicts.mostly_delay(split.by_seed)
+        verdict = unless_smoke(scale) or mostly_delay(split.by_seed)
         claim = f"the gap is delay, not inconsistency {NOT_THE_PAPERS}"
         rows.append(row(claim, split.live.variant.label, verdict))
     return rows
 
 
-def _against(flush, cell, scale, rule) -> Verdict:
+def _tracks(paci: Cell, flush: Cell) -> Verdict:
+    return learning.tracks(paci.final_losses, flush.final_losses)
+
+
+def _varies_less(paci: Cell, flush: Cell) -> Verdict:
+    seeds = min(paci.seeds, flush.seeds)
+    return varies_less(rms_of_std(paci.binned), rms_of_std(flush.binned), seeds)
+
+
+def _against(
+    flush: Cell | None, cell: Cell, scale: str, rule: Callable[[Cell, Cell], Verdict]
+) -> Verdict:
     if flush is None:
         return Verdict("–", UNTESTED, "no completed 1f1b-flush run")
     if others := differences(cell, flush):
         return Verdict("–", UNTESTED, f"differs from flush in {', '.join(others)} too")
-    return unless_smoke(scale) or rule(cell.losses, flush.losses)
+    return unless_smoke(scale) or rule(cell, flush)
 
 
-def _runtime_claims(group: list[Cell]) -> list[dict]:
+def _runtime_claims(group: Sequence[Cell]) -> list[dict[str, str | None]]:
     # A run that diverged in its first segment has nothing to say here.
     group = [cell for cell in group if cell.completed or not cell.stages.empty]
     live = [it for it in group if it.variant.asynchronous and it.variant.weights == "live"]
@@ -89,10 +113,10 @@ def _runtime_claims(group: list[Cell]) -> list[dict]:
     ]
 
 
-def drift_within_bound(group: list[Cell]) -> Verdict:
-    """Holds if at every stage the largest measured drift is at most ⌈(N-1-i+slack)/a⌉.
+def drift_within_bound(group: Sequence[Cell]) -> Verdict:
+    """Judge whether at every stage the largest measured drift is at most ⌈(N-1-i+slack)/a⌉.
 
-    Not tested unless every stage of every run has a measurement.
+    It is not tested unless every stage of every run has a measurement.
     """
     if not group:
         return Verdict("–", UNTESTED, "no completed run of live weights")
@@ -111,8 +135,8 @@ def drift_within_bound(group: list[Cell]) -> Verdict:
     return Verdict(ours, HOLDS, "every stage of every run")
 
 
-def one_copy(group: list[Cell]) -> Verdict:
-    """Holds if no stage ever kept bytes of another version of its weights."""
+def one_copy(group: Sequence[Cell]) -> Verdict:
+    """Judge whether no stage ever kept bytes of another version of its weights."""
     kept = [cell.stages["version_bytes"] for cell in group]
     if not group or any(column.empty or column.isna().any() for column in kept):
         return Verdict("–", UNTESTED, "no log of version bytes")
@@ -121,12 +145,12 @@ def one_copy(group: list[Cell]) -> Verdict:
     return Verdict(f"{most} bytes of other versions", verdict, "every stage of every run")
 
 
-def activation_peak(paci: list[Cell], flush: list[Cell]) -> Verdict:
-    """Holds if each PACI stage's peak of saved activations is at most flush's, to within 1 %.
+def activation_peak(paci: Sequence[Cell], flush: Sequence[Cell]) -> Verdict:
+    """Judge whether each PACI stage's peak of saved activations is at most flush's, to within 1 %.
 
-    Compared at equal micro-batch size, whichever batch size it belongs to: activations are saved
-    per micro-batch, so another size is another quantity. Not tested for a variant without its
-    match; the figure is the largest ratio over stages.
+    They are compared at equal micro-batch size, whichever batch it belongs to: activations are
+    saved per micro-batch, so another size is another quantity. A variant without its match is not
+    tested; the number is the largest ratio over stages.
     """
     if not paci or not flush:
         return Verdict("–", UNTESTED, "needs completed paci and 1f1b-flush runs")
@@ -149,7 +173,7 @@ def activation_peak(paci: list[Cell], flush: list[Cell]) -> Verdict:
 
 
 def _microbatch(cell: Cell) -> tuple[float, int]:
-    """Sequences per micro-batch, with the number of stages they run through."""
+    """Return the sequences of a micro-batch, and the number of stages that they run through."""
     return cell.batch / cell.variant.accumulation, cell.variant.stages
 
 

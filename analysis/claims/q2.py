@@ -1,80 +1,56 @@
-"""The claims of the paper's Q2 (time to perplexity), judged on the runs at hand."""
+"""The claims of the paper's Q2 (time of training), judged on the runs at hand."""
 
 from collections.abc import Sequence
 
 import pandas as pd
 
 from analysis.cells import CannotAnswer, Cell, by_setting
+from analysis.claims import learning
+from analysis.claims.learning import Step
+from analysis.claims.papers_own import papers_own
 from analysis.claims.rows import COLUMNS, row, unless_smoke
-from analysis.claims.verdicts import (
-    FAILS,
-    UNDECIDED,
-    UNTESTABLE,
-    UNTESTED,
-    Verdict,
-    everywhere,
-    sooner,
-)
-from analysis.counterparts import published_batch
-from analysis.q2.speedup import BEST, EQUAL, SpeedUp, speed_ups
-from analysis.q2.thresholds import GIVEN_COSTS, timed
+from analysis.claims.verdicts import FAILS, UNDECIDED, UNTESTABLE, UNTESTED, Verdict
+from analysis.counterparts import Published, papers_batch, papers_row
+from analysis.frames import Frames
+from analysis.q2.speedup import Contest, contests, missing
+from analysis.q2.thresholds import PAPERS_WAY, Thresholds
+from analysis.q2.timing import GIVEN_COSTS, Timed, timed
 
-SOONER = "sooner than the best-tuned flush"
-SOONER_THAN_EQUAL = "sooner than flush at equal micro-batches"
-AT_EVERY_THRESHOLD = "sooner at every threshold"
+CLAIMS = (
+    learning.SHORTER_THAN_BEST,
+    learning.SHORTER_THAN_EQUAL,
+    learning.FINAL_PERPLEXITY,
+    learning.SOONER,
+    learning.GROWS,
+    learning.SHRINKS,
+)
 
 
 def q2_claims(
-    made: list[Cell], published: pd.DataFrame, thresholds: Sequence[float] | None = None
+    made: Sequence[Cell],
+    frames: Frames,
+    published: Published,
+    thresholds: Thresholds = PAPERS_WAY,
 ) -> pd.DataFrame:
-    """One row per claim, setting and PACI variant of Δmax 1 or 2; columns as in
-    `analysis.claims.COLUMNS`.
-
-    `published` holds the paper's figures (claim, batch, perplexity, value). The first two claims
-    are judged at the lowest perplexity that PACI and every flush reach, the third at each of
-    `thresholds`, or of those that the runs have in common.
-    """
-    rows = []
+    """Return one row per claim, setting and PACI variant of Δmax 1 or 2; columns as in
+    `analysis.claims.COLUMNS`."""
+    own, rows = papers_own(published), []
     for (scale, clock, batch), group in by_setting(made).items():
-        paper_batch = published_batch(batch, made, scale, published)
+        stands_for = papers_batch(group[0], made, published("table_4"))
         place = {"batch": str(batch), "scale": scale, "clock": clock}
-        papers = _papers(paper_batch, published)
-        if refused := _refused(group):
-            rows += [row(claim, "paci", refused, paper) | place for claim, paper in papers.items()]
+        judged = _refused(group) or _judged(group, made, frames, thresholds, stands_for)
+        if isinstance(judged, Verdict):
+            rows += [row(claim, "paci", judged) | place for claim in CLAIMS]
             continue
-        found = list(speed_ups(timed(group)[0], thresholds))
-        for paci in (cell for cell in group if cell.variant.is_mild_paci):
-            mine = [it for it in found if it.paci is paci]
-            judged = {
-                SOONER: _at_lowest([it for it in mine if it.against == BEST]),
-                SOONER_THAN_EQUAL: _at_lowest([it for it in mine if it.against == EQUAL]),
-                AT_EVERY_THRESHOLD: _at_all([it for it in mine if it.against == BEST]),
-            }
-            label = paci.variant.label
-            rows += [row(claim, label, it, papers[claim]) | place for claim, it in judged.items()]
+        for (claim, label), verdict in judged.items():
+            paper = _papers(claim, stands_for, label, published)
+            theirs = own.get((claim, stands_for or 0, label))
+            rows.append(row(claim, label, verdict, paper, theirs) | place)
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def _papers(batch: int | None, published: pd.DataFrame) -> dict[str, str]:
-    """What the paper says of each claim at one of its batch sizes."""
-    best = published[
-        (published["claim"] == "speed-up over the best flush") & (published["batch"] == batch)
-    ]
-    headline = best[best["perplexity"].isna()]["value"]
-    steps = best.dropna(subset="perplexity")
-    most = published[published["claim"].str.startswith("speed-up over flush at equal")]["value"]
-    listed = ", ".join(
-        f"≤{at:g}: {x:.2f}×" for at, x in zip(steps["perplexity"], steps["value"], strict=True)
-    )
-    return {
-        SOONER: "".join(f"{value:.2f}× (batch {batch})" for value in headline) or "–",
-        SOONER_THAN_EQUAL: f"up to {most.max():.2f}×",
-        AT_EVERY_THRESHOLD: f"{listed} (batch {batch})" if listed else "–",
-    }
-
-
-def _refused(group: list[Cell]) -> Verdict | None:
-    """Why a setting can say nothing about time, if it cannot."""
+def _refused(group: Sequence[Cell]) -> Verdict | None:
+    """Return why a setting can say nothing about time, if it cannot."""
     if group[0].clock == GIVEN_COSTS:
         return Verdict("–", UNTESTABLE, "its clock counts given costs, not measured times")
     try:
@@ -88,26 +64,90 @@ def _refused(group: list[Cell]) -> Verdict | None:
     return unless_smoke(group[0].scale)
 
 
-def _at_lowest(found: list[SpeedUp]) -> Verdict:
-    found = [it for it in found if it.lowest]
-    return _judge(found[0]) if found else Verdict("–", UNTESTED, "no flush run to compare it with")
+def _judged(
+    group: Sequence[Cell],
+    made: Sequence[Cell],
+    frames: Frames,
+    thresholds: Thresholds,
+    stands_for: int | None,
+) -> dict[tuple[str, str], Verdict]:
+    able, _ = timed(group)
+    steps = thresholds.of(able)
+    judged: dict[tuple[str, str], Verdict] = {}
+    for contest in contests(able, made, frames, thresholds):
+        if not contest.paci.cell.variant.is_mild_paci:
+            continue
+        label = contest.paci.label
+        judged |= {(claim, label): it for claim, it in _of_contest(contest, steps).items()}
+        if (stands_for, label) == (256, "paci a=8"):
+            rivals = [(step, contest.first_to(step)) for step in steps]
+            judged[learning.BEST_IS_LEVEL, label] = _at_steps(
+                contest.paci, rivals, learning.not_sooner
+            )
+    return judged
 
 
-def _at_all(found: list[SpeedUp]) -> Verdict:
-    """Holds if it does at every threshold, does not hold if it does not at one."""
-    steps = [it for it in found if not it.lowest]
-    if not steps:
-        return Verdict("–", UNTESTED, "no threshold that every completed run passes")
-    ours = ", ".join(
-        f"≤{it.perplexity:g}: {'–' if it.why else f'{it.mean_and_std[0]:.2f}×'}" for it in steps
-    )
-    judged = [(f"at {it.perplexity:g}", *_judge(it)[1:]) for it in steps]
-    return everywhere(ours, judged, "at each")
+def _of_contest(contest: Contest, steps: Sequence[float]) -> dict[str, Verdict]:
+    paci, fastest, match = contest.paci, contest.fastest, contest.match
+    judged = {
+        learning.SHORTER_THAN_BEST: _over(fastest, learning.shorter(fastest.total, paci.total)),
+        learning.FINAL_PERPLEXITY: learning.final_perplexity(
+            paci.final_perplexity, fastest.final_perplexity
+        ),
+    }
+    if match is None:
+        why = f"no flush of m={paci.m}, trained or mapped"
+        return judged | dict.fromkeys(
+            (learning.SHORTER_THAN_EQUAL, learning.SOONER, learning.GROWS, learning.SHRINKS),
+            Verdict("–", UNTESTED, why),
+        )
+    rivals = [(step, match) for step in steps]
+    return judged | {
+        learning.SHORTER_THAN_EQUAL: _over(match, learning.shorter(match.total, paci.total)),
+        learning.SOONER: _at_steps(paci, rivals, learning.sooner),
+        learning.GROWS: _at_steps(paci, rivals, learning.grows),
+        learning.SHRINKS: _at_steps(paci, rivals, learning.shrinks, tokens=True),
+    }
 
 
-def _judge(it: SpeedUp) -> Verdict:
-    if it.why:
-        return Verdict("–", FAILS if it.only_flush else UNDECIDED, it.why)
-    judged = sooner(it.by_seed)
-    against = f"{judged.ours} at {it.perplexity:.4g}, over {it.flush.variant.label}"
-    return judged._replace(ours=against)
+def _at_steps(paci: Timed, rivals: Sequence[tuple[float, Timed]], rule, tokens=False) -> Verdict:
+    """Apply a rule to the times to each perplexity, of PACI and of the flush beside it.
+
+    A perplexity that flush reaches in every seed and PACI does not fails the claim; one that flush
+    does not reach leaves it open.
+    """
+    steps = []
+    for step, flush in rivals:
+        if why := missing(flush, step):
+            return Verdict("–", UNDECIDED, f"≤{step:g}: {why}")
+        if why := missing(paci, step):
+            return Verdict("–", FAILS, f"≤{step:g}: {why}")
+        both = (it.tokens_to(step) if tokens else it.time_to(step) for it in (flush, paci))
+        steps.append(Step(step, *both))
+    return rule(steps)
+
+
+def _over(flush: Timed, judged: Verdict) -> Verdict:
+    mapped = f" ({flush.basis})" if flush.mapped else ""
+    return judged._replace(ours=f"{judged.ours}, over {flush.label}{mapped}")
+
+
+def _papers(claim: str, batch: int | None, label: str, published: Published) -> str | None:
+    """Quote the paper on a claim at one of its batch sizes and methods."""
+    table_4, table_6 = published("table_4"), published("table_6")
+    total = papers_row(table_4, batch=batch, method=label)
+    steps = table_6[(table_6["batch"] == batch) & (table_6["method"] == label)]
+    if not total:
+        return None
+    if claim == learning.SHORTER_THAN_BEST:
+        return f"{total['best']:.2f}×"
+    if claim == learning.SHORTER_THAN_EQUAL:
+        return f"{total['match']:.2f}×"
+    if claim == learning.FINAL_PERPLEXITY:
+        flush = table_4[(table_4["batch"] == batch)].iloc[0]
+        return f"{total['perplexity']:.2f} vs {flush['perplexity']:.2f}"
+    column = "best" if claim == learning.BEST_IS_LEVEL else "match"
+    if claim in (learning.SOONER, learning.GROWS, learning.BEST_IS_LEVEL):
+        pairs = zip(steps["perplexity"], steps[column], strict=True)
+        return ", ".join(f"≤{at:g}: {it:.2f}×" for at, it in pairs)
+    return None

@@ -1,29 +1,50 @@
-"""What a row of the table of claims says."""
+"""The rows of the table of claims."""
 
 import pandas as pd
 
-from analysis.claims.verdicts import UNTESTABLE, UNTESTED, Verdict
+from analysis.claims.verdicts import UNDECIDED, UNTESTABLE, UNTESTED, Verdict
 
-COLUMNS = ["claim", "batch", "variant", "paper", "ours", "scale", "clock", "verdict", "why"]
+RULE = "rule on the paper's numbers"
+COLUMNS = ["claim", "batch", "variant", "paper", RULE, "ours", "scale", "clock", "verdict", "why"]
 
 NOT_THE_PAPERS = "(ours, not the paper's)"
 """Ends the name of a claim that the paper does not make."""
 
 
-def row(claim: str, variant: str, verdict: Verdict, paper: str | None = None, **place: str) -> dict:
-    """One claim at one place; `place` gives batch, scale and clock. `paper` is the paper's figure
-    at that place, if it has its own there; else what the list of claims quotes stands for it."""
-    return {"claim": claim, "variant": variant, "paper": paper} | verdict._asdict() | place
+def row(
+    claim: str,
+    variant: str,
+    verdict: Verdict,
+    paper: str | None = None,
+    judged: Verdict | None = None,
+    **place: str,
+) -> dict[str, str | None]:
+    """Return the row of one claim at one place; `place` gives batch, scale and clock.
+
+    `paper` is the paper's number at that place, if it has its own there; else what the list of
+    claims quotes stands for it. `judged` is the answer of the same rule to the paper's numbers.
+    """
+    return (
+        {"claim": claim, "variant": variant, "paper": paper, RULE: judged and brief(judged)}
+        | verdict._asdict()
+        | place
+    )
 
 
-def untested(claims: pd.DataFrame, why: str) -> list[dict]:
-    """Rows for claims that no run at hand speaks to."""
+def brief(judged: Verdict) -> str:
+    """Return the verdict, and what would decide it if it is undecided."""
+    takes = judged.why.rpartition("; ")[2]
+    return f"{UNDECIDED}, {takes}" if judged.verdict == UNDECIDED else judged.verdict
+
+
+def untested(claims: pd.DataFrame, why: str) -> list[dict[str, str | None]]:
+    """Return rows for claims that no run at hand speaks to."""
     nowhere = dict.fromkeys(("batch", "scale", "clock"), "–")
     verdict = Verdict("–", UNTESTED, why)
     return [row(it.claim, "–", verdict, **nowhere) for it in claims.itertuples()]
 
 
 def unless_smoke(scale: str) -> Verdict | None:
-    """The verdict on whatever has to do with learning, at the smoke scale."""
+    """Return the verdict on whatever has to do with learning, if this is the smoke scale."""
     why = "the smoke scale trains for too few updates"
     return Verdict("–", UNTESTABLE, why) if scale == "smoke" else None

@@ -1,23 +1,21 @@
-"""Rules that turn measurements into a verdict on a claim. Each states when it refuses to judge.
+"""Rules that turn an estimate into a verdict on a claim. Each says when it refuses to judge.
 
-A mean over seeds decides if all of its 95 % confidence interval by Student's t does
-(`statistics.mean_and_interval`). Two standard errors are that for many seeds, but with two or
-three, chance alone exceeds them in 30 or 18 % of cases.
+A rule takes an `Estimate`, so the same rule judges our runs, seed by seed, and the paper's printed
+means and spreads (`analysis.claims.papers_own`). Its answer to the question "and if it is
+undecided?" is the number of seeds that would decide, with a probability of 80 %, if means and
+spreads stayed as they are.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import combinations
+from math import exp, isnan
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy.stats import f as fisher
 
-from analysis.statistics import (
-    final_losses,
-    mean_and_interval,
-    mean_and_std,
-    paired_gap,
-    rms_of_std,
-)
+from analysis.statistics import MOST_SEEDS, Estimate, contrast, mean_and_interval
 
 HOLDS = "holds"
 FAILS = "does not hold"
@@ -28,10 +26,6 @@ UNTESTABLE = "not testable at this scale"
 UNTESTED = "not tested"
 """The runs or logs that it takes are not there."""
 
-TRACKING_MARGIN = 0.015
-"""Nats per token, or byte. A gap below it prints as 0.01, the widest that the paper itself shows
-and calls tracking (arXiv 2606.07881: 2.79 against about 2.80)."""
-
 
 class Verdict(NamedTuple):
     """What was measured, what follows, and from which comparison."""
@@ -41,143 +35,147 @@ class Verdict(NamedTuple):
     why: str
 
 
-def tracks(paci: pd.DataFrame, flush: pd.DataFrame) -> Verdict:
-    """Does PACI's final training loss track flush's? Losses: updates × seeds, nats per token.
+def within(
+    gap: Estimate, margin: float, shown: Callable[[float], str] = "{:+.3f}".format
+) -> Verdict:
+    """Judge whether a gap is zero for all practical purposes: two one-sided tests at 5 %.
 
-    It holds if the 95 % interval of the mean over common seeds of the difference of final losses
-    is within the margin of 0.015 nats, does not hold if all of it is beyond or if PACI diverged,
-    and is undecided in between, with fewer than two common seeds or if flush diverged. Being
-    within the noise is thus no proof of tracking.
+    It holds if the 90 % interval of the gap lies within ± `margin`, does not hold if the 95 %
+    interval lies beyond, and is undecided in between: a gap within the noise is no proof.
     """
-    ours, theirs = final_losses(paci), final_losses(flush)
-    gap, doubt = paired_gap(ours, theirs)
-    (mine, _), (flushs, _) = mean_and_std(ours), mean_and_std(theirs)
-    measured = f"{mine:.3f} - {flushs:.3f} = {_signed(gap, doubt)}"
-    if theirs.isna().any():
-        return Verdict(measured, UNDECIDED, "flush diverged")
-    if ours.isna().any():
-        return Verdict("diverged", FAILS, f"{ours.isna().sum()} of {len(ours)} seeds diverged")
-    if np.isnan(doubt):
-        return Verdict(measured, UNDECIDED, "needs two seeds in common with flush")
-    if abs(gap) + doubt <= TRACKING_MARGIN:
-        return Verdict(measured, HOLDS, f"gap within {TRACKING_MARGIN}, with its 95% interval")
-    if abs(gap) - doubt > TRACKING_MARGIN:
-        return Verdict(measured, FAILS, f"gap beyond {TRACKING_MARGIN}, with its 95% interval")
-    return Verdict(measured, UNDECIDED, f"the gap's 95% interval contains ±{TRACKING_MARGIN}")
+    ours = f"{shown(gap.mean)} ± {_shown(gap.half_width(), shown)}"
+    size, limit = abs(gap.mean), _shown(margin, shown)
+    if isnan(gap.half_width()):
+        return Verdict(ours, UNDECIDED, "needs two seeds in common with flush")
+    if size + gap.half_width(0.9) <= margin:
+        return Verdict(ours, HOLDS, f"within ± {limit}, with its 90% interval")
+    if size - gap.half_width() > margin:
+        return Verdict(ours, FAILS, f"beyond ± {limit}, with its 95% interval")
+    takes = _takes(gap.seeds_for(abs(margin - size), 0.9 if size < margin else 0.95))
+    return Verdict(ours, UNDECIDED, f"the interval contains ± {limit}; {takes}")
 
 
-def varies_less(paci: pd.DataFrame, flush: pd.DataFrame) -> Verdict:
-    """Is the RMS over training of PACI's across-seed deviation below flush's?
+def above(
+    estimate: Estimate, least: float = 0.0, shown: Callable[[float], str] = "{:+.3f}".format
+) -> Verdict:
+    """Judge whether a mean is above `least`: it holds, or does not, if all of the 95 % interval
+    is on one side; else it is undecided."""
+    doubt = estimate.half_width()
+    ours = f"{shown(estimate.mean)} ± {_shown(doubt, shown)}"
+    if isnan(doubt):
+        return Verdict(ours, UNDECIDED, "needs two seeds in common with flush")
+    if estimate.mean - doubt > least:
+        return Verdict(ours, HOLDS, f"above {shown(least)}, with its 95% interval")
+    if estimate.mean + doubt < least:
+        return Verdict(ours, FAILS, f"below {shown(least)}, with its 95% interval")
+    takes = _takes(estimate.seeds_for(abs(estimate.mean - least)))
+    return Verdict(ours, UNDECIDED, f"the 95% interval contains {shown(least)}; {takes}")
 
-    Holds, or does not, if the order is the same with all common seeds and with any one of them
-    left out; else, with fewer than three common seeds, or after a divergence, undecided: one odd
-    seed would decide.
+
+def faster(log_ratio: Estimate) -> Verdict:
+    """Judge whether a ratio of times, given as the estimate of its logarithm, is above one."""
+    doubt = log_ratio.half_width()
+    judged = above(log_ratio, 0.0, lambda value: f"{exp(value):.2f}×")
+    spread = "–" if isnan(doubt) else f"{exp(log_ratio.mean) * doubt:.2f}"
+    return judged._replace(ours=f"{exp(log_ratio.mean):.2f}× ± {spread}")
+
+
+def varies_less(ours: float, flush: float, seeds: int) -> Verdict:
+    """Judge whether one RMS of the across-seed deviation is below another.
+
+    Fisher's test of two variances at 5 %, with the degrees of freedom of the seeds alone, as if
+    all bins of a run were one: it holds if (flush / ours)² exceeds the quantile, does not hold if
+    the inverse does, and is undecided in between.
     """
-    measured = f"{rms_of_std(paci):.4f} vs {rms_of_std(flush):.4f}"
-    seeds = sorted(set(paci) & set(flush))
-    if len(seeds) < 3:
-        return Verdict(measured, UNDECIDED, "needs three seeds in common with flush")
-    subsets = [seeds] + [[s for s in seeds if s != left_out] for left_out in seeds]
-    ratios = [rms_of_std(paci[kept]) / rms_of_std(flush[kept]) for kept in subsets]
-    if np.isnan(ratios).any():
-        return Verdict(measured, UNDECIDED, "a seed diverged")
-    if max(ratios) < 1:
-        return Verdict(measured, HOLDS, "lower, whichever seed is left out")
-    if min(ratios) > 1:
-        return Verdict(measured, FAILS, "higher, whichever seed is left out")
-    return Verdict(measured, UNDECIDED, "the order depends on one seed")
+    measured = f"{ours:.3g} vs {flush:.3g}"
+    if isnan(ours) or isnan(flush) or seeds < 2:
+        return Verdict(measured, UNDECIDED, "needs two seeds of both, none diverged")
+    ratio = (flush / ours) ** 2 if ours else np.inf
+    quantile = fisher.ppf(0.95, seeds - 1, seeds - 1)
+    if ratio > quantile:
+        return Verdict(measured, HOLDS, f"lower by Fisher's test, {seeds} seeds")
+    if ratio < 1 / quantile:
+        return Verdict(measured, FAILS, f"higher by Fisher's test, {seeds} seeds")
+    freedom = np.arange(1, MOST_SEEDS)
+    enough = np.flatnonzero(fisher.ppf(0.95, freedom, freedom) < max(ratio, 1 / ratio))
+    takes = _takes(int(freedom[enough[0]]) + 1 if len(enough) else None)
+    return Verdict(measured, UNDECIDED, f"the ratio may be chance; {takes}")
 
 
-def grows_with_drift(by_drift: list[tuple[str, int, pd.DataFrame]]) -> Verdict:
-    """Does the final training loss, and so the gap to flush, grow with Δmax?
+def grows_with_drift(by_drift: Sequence[tuple[str, int, pd.Series]]) -> Verdict:
+    """Judge whether the final training loss, and so the gap to flush, grows with Δmax.
 
-    Takes (label, Δmax, losses) of the asynchronous variants of one setting, least drift first.
-
-    Over every pair of different Δmax: holds if the larger Δmax has the higher loss, by a paired
-    difference whose 95 % interval excludes zero, or diverged; does not hold if some pair is as
-    surely the other way round; else undecided, also with fewer than two common seeds. Not a claim
-    of the paper.
+    Takes (label, Δmax, final losses by seed) of the asynchronous variants of one setting, the
+    least drift first. Over every pair of different Δmax: it holds if the larger has the higher
+    loss, by a paired difference whose 95 % interval excludes zero, or diverged; it does not hold
+    if some pair is as surely the other way round; else it is undecided. Not a claim of the paper.
     """
     if len({drift for _, drift, _ in by_drift}) < 2:
         return Verdict("–", UNTESTED, "needs variants of different Δmax")
-    finals = [(label, drift, final_losses(losses)) for label, drift, losses in by_drift]
-    measured = ", ".join(f"{label} {final.mean(skipna=False):.3f}" for label, _, final in finals)
+    measured = ", ".join(f"{label} {final.mean(skipna=False):.3f}" for label, _, final in by_drift)
     measured = measured.replace("nan", "diverged")
     unclear = []
-    for low, low_drift, low_final in finals:
-        for high, high_drift, high_final in finals:
-            if low_drift >= high_drift:
-                continue
-            if low_final.isna().any():
-                return Verdict(measured, FAILS, f"{low} diverged")
-            if high_final.isna().any():
-                continue
-            gap, doubt = paired_gap(high_final, low_final)
-            if gap < -doubt:
-                return Verdict(measured, FAILS, f"{high} is below {low}")
-            if not gap > doubt:
-                unclear.append(f"{high} and {low}")
+    for (low, low_drift, low_final), (high, high_drift, high_final) in combinations(by_drift, 2):
+        if low_drift >= high_drift or high_final.isna().any():
+            continue
+        if low_final.isna().any():
+            return Verdict(measured, FAILS, f"{low} diverged")
+        judged = above(contrast((1, high_final), (-1, low_final))).verdict
+        if judged == FAILS:
+            return Verdict(measured, FAILS, f"{high} is below {low}")
+        if judged != HOLDS:
+            unclear.append(f"{high} and {low}")
     if unclear:
         return Verdict(measured, UNDECIDED, f"too close to order: {unclear[0]}")
     return Verdict(measured, HOLDS, "every pair is ordered, with its 95% interval")
 
 
 def mostly_delay(parts: pd.DataFrame) -> Verdict:
-    """Is PACI's distance from flush more delay than inconsistency? Columns delay, inconsistency
-    and distance (`analysis.q1.control`), seeds as rows.
+    """Judge whether PACI's distance from flush is more delay than inconsistency.
 
-    It holds if the 95 % interval of the distance excludes zero, and that of delay less
+    `parts` has the columns delay, inconsistency and distance (`analysis.q1.control`) and a row for
+    each seed. It holds if the 95 % interval of the distance excludes zero, and that of delay less
     inconsistency, both without their signs and paired, is above zero; it does not hold if the
-    latter is below zero; else undecided, also below two seeds or after a divergence. Not a claim
-    of the paper.
+    latter is below zero; else it is undecided. Not a claim of the paper.
     """
-    means = {name: parts[name].mean(skipna=False) for name in parts}
-    sizes = {name: parts[name] * (-1 if means[name] < 0 else 1) for name in parts}
-    ours = ", ".join(f"{it} {_signed(*mean_and_interval(parts[it]))}" for it in parts)
+    sizes = {it: parts[it] * (-1 if parts[it].mean() < 0 else 1) for it in parts}
+    ours = ", ".join(
+        "{} {:+.3f} ± {:.3f}".format(it, *mean_and_interval(parts[it])) for it in parts
+    )
     if parts.isna().any(axis=None):
         return Verdict("–", UNDECIDED, "a seed diverged")
     if len(parts) < 2:
         return Verdict(ours, UNDECIDED, "needs two seeds in common with flush and the control")
-    distance, doubt = mean_and_interval(sizes["distance"])
-    if not distance > doubt:
+    if above(contrast((1, sizes["distance"]))).verdict != HOLDS:
         return Verdict(ours, UNDECIDED, "the 95% interval of the distance from flush contains 0")
-    excess, doubt = mean_and_interval(sizes["delay"] - sizes["inconsistency"])
-    if excess > doubt:
+    excess = above(contrast((1, sizes["delay"]), (-1, sizes["inconsistency"]))).verdict
+    if excess == HOLDS:
         return Verdict(ours, HOLDS, "delay is the larger, with its 95% interval")
-    if excess < -doubt:
+    if excess == FAILS:
         return Verdict(ours, FAILS, "inconsistency is the larger, with its 95% interval")
     return Verdict(ours, UNDECIDED, "the two are too close to order")
 
 
-def sooner(ratios: pd.Series) -> Verdict:
-    """Is flush's time to a perplexity over PACI's, seed by seed, above one?
-
-    Holds, or does not, if the 95 % interval of the mean is above, or below, one; else undecided,
-    also below two seeds.
-    """
-    mean, doubt = mean_and_interval(ratios)
-    ours = f"{mean:.2f}× ± {'–' if np.isnan(doubt) else f'{doubt:.2f}'}"
-    if np.isnan(doubt):
-        return Verdict(ours, UNDECIDED, "needs two seeds in common with flush")
-    if mean - doubt > 1:
-        return Verdict(ours, HOLDS, "above 1, with its 95% interval")
-    if mean + doubt < 1:
-        return Verdict(ours, FAILS, "below 1, with its 95% interval")
-    return Verdict(ours, UNDECIDED, "the 95% interval contains 1")
-
-
-def everywhere(ours: str, judged: Sequence[tuple[str, str, str]], each: str) -> Verdict:
-    """The verdict on what is to be so at several places, from (place, verdict, why) of each.
+def everywhere(judged: Iterable[tuple[str, Verdict]], each: str) -> Verdict:
+    """Return the verdict on what is to be so at several places, from (place, verdict) of each.
 
     The first place where it does not hold decides, else the first where it is undecided; else it
     holds, for the reason that it does at the first, `each` ("at every m").
     """
+    judged = list(judged)
+    ours = ", ".join(f"{place}: {it.ours.partition(' ±')[0]}" for place, it in judged)
     for worst in (FAILS, UNDECIDED):
-        for place, verdict, why in judged:
-            if verdict == worst:
-                return Verdict(ours, verdict, f"{place}: {why}")
-    return Verdict(ours, HOLDS, f"{judged[0][2]}, {each}")
+        for place, it in judged:
+            if it.verdict == worst:
+                return Verdict(ours, worst, f"{place}: {it.why}")
+    return Verdict(ours, HOLDS, f"{judged[0][1].why}, {each}")
 
 
-def _signed(gap: float, doubt: float) -> str:
-    return f"{gap:+.3f} ± {'–' if np.isnan(doubt) else f'{doubt:.3f}'}"
+def _shown(size: float, shown: Callable[[float], str]) -> str:
+    return "–" if isnan(size) else shown(size).lstrip("+")
+
+
+def _takes(seeds: int | None) -> str:
+    return (
+        f"would take more than {MOST_SEEDS} seeds" if seeds is None else f"would take {seeds} seeds"
+    )

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from paci import Cost, simulate
-from paci.actions import FORWARD
+from analysis.steady_state import seconds_per_update
+from paci import Cost
 from paci.schedules import Schedule, build
 from paci.schedules.theory import bubble_efficiency
 
@@ -74,12 +74,8 @@ class Setting(NamedTuple):
 
 @cache
 def window(setting: Setting, schedule: str) -> float:
-    """Microseconds from one update of the first stage to the next, where windows follow one
-    another."""
-    rule, cost = setting.rule(schedule)
-    run = simulate(rule, rule.stages, 2 * setting.microbatches, cost=cost)
-    backwards = sorted(it.end for it in run.actions if it.stage == 0 and it.kind != FORWARD)
-    return backwards[-1] - backwards[len(backwards) // 2 - 1]
+    """Return the microseconds from one update of the first stage to the next."""
+    return seconds_per_update(*setting.rule(schedule))
 
 
 def bubble_rate(setting: Setting, schedule: str) -> float:

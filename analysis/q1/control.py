@@ -1,4 +1,4 @@
-"""What PACI's distance from flush is made of: delay, or inconsistency.
+"""The split of PACI's distance from flush into delay and inconsistency.
 
 With stashed weights, PACI applies its gradients as late as ever, but a backward sees the weights
 of its forward. So the final training losses (nats per token) of three methods split the distance:
@@ -17,7 +17,7 @@ import pandas as pd
 
 from analysis.cells import Cell, differences
 from analysis.q1.drift import mean_movement
-from analysis.statistics import final_losses, mean_and_interval, mean_and_std
+from analysis.statistics import mean_and_interval, mean_and_std
 
 PARTS = ("delay", "inconsistency", "distance")
 
@@ -33,30 +33,29 @@ class Split:
     @cached_property
     def by_seed(self) -> pd.DataFrame:
         """PARTS of each seed that all three have: paired, so the noise of the data cancels."""
-        live, stashed, flush = (
-            final_losses(cell.losses) for cell in (self.live, self.stashed, self.flush)
-        )
-        parts = {
-            "delay": stashed - flush,
-            "inconsistency": live - stashed,
-            "distance": live - flush,
-        }
-        seeds = sorted({*live.index} & {*stashed.index} & {*flush.index})
-        return pd.DataFrame(parts).reindex(seeds)
+        losses = [cell.final_losses for cell in (self.live, self.stashed, self.flush)]
+        whole = pd.concat(losses, axis=1, join="inner", keys=["live", "stashed", "flush"])
+        return pd.DataFrame(
+            {
+                "delay": whole["stashed"] - whole["flush"],
+                "inconsistency": whole["live"] - whole["stashed"],
+                "distance": whole["live"] - whole["flush"],
+            }
+        ).sort_index()
 
     def part(self, name: str) -> tuple[float, float]:
-        """Mean over seeds, and half of its 95 % interval; NaN if one diverged."""
+        """Return the mean over seeds and half of its 95 % interval; NaN if one diverged."""
         return mean_and_interval(self.by_seed[name])
 
     @property
     def movement(self) -> float:
         """Mean relative movement of the first stage's weights between a forward and its backward
         under live weights, a fraction: the cause that inconsistency would have."""
-        return mean_movement([self.live]).get(0, np.nan)
+        return float(mean_movement([self.live]).get(0, np.nan))
 
 
 def splits(group: Sequence[Cell], flush: Cell | None) -> Iterator[Split]:
-    """A split for every PACI cell of a setting that has its control, in their order."""
+    """Yield a split for every PACI cell of a setting that has its control, in their order."""
     if flush is None:
         return
     for live in group:
@@ -67,12 +66,12 @@ def splits(group: Sequence[Cell], flush: Cell | None) -> Iterator[Split]:
                     yield Split(live, stashed, flush)
 
 
-def flush_of(group: list[Cell]) -> Cell | None:
-    """The flush baseline of a setting: of several, the one with the lowest final loss."""
+def flush_of(group: Sequence[Cell]) -> Cell | None:
+    """Return the flush baseline of a setting: of several, the one with the lowest final loss."""
     flushes = [cell for cell in group if cell.variant.is_flush]
 
     def final_loss(cell: Cell) -> float:
-        loss, _ = mean_and_std(final_losses(cell.losses))
+        loss, _ = mean_and_std(cell.final_losses)
         return inf if isnan(loss) else loss  # a seed diverged: the last to be chosen
 
     return min(flushes, key=final_loss, default=None)

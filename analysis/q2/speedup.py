@@ -1,82 +1,71 @@
-"""How much sooner than flush PACI reaches a perplexity; always at one scale, clock and batch."""
+"""How much sooner than flush PACI is done; always at one scale, clock and batch."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from math import inf
 
 import numpy as np
 import pandas as pd
 
 from analysis.cells import Cell, differences
-from analysis.q2.thresholds import derived_thresholds, lowest_common, times_to
-from analysis.statistics import mean_and_std
-
-BEST = "best flush"
-EQUAL = "flush, m = a"
+from analysis.frames import Frames
+from analysis.q2.thresholds import PAPERS_WAY, Thresholds
+from analysis.q2.timing import Timed, flushes
 
 
 @dataclass(frozen=True, eq=False)
-class SpeedUp:
-    """Flush's time to a perplexity over PACI's, seed by seed."""
+class Contest:
+    """PACI and the flushes that it may be compared with."""
 
-    paci: Cell
-    flush: Cell
-    against: str  # BEST or EQUAL
-    perplexity: float
-    lowest: bool  # whether it is the lowest that PACI and every flush of the setting reach
-
-    @cached_property
-    def by_seed(self) -> pd.Series:
-        """Over the seeds that both have; NaN where one of the two does not get there."""
-        ratio = times_to(self.flush, self.perplexity) / times_to(self.paci, self.perplexity)
-        ratio = ratio[sorted({*self.paci.evaluations} & {*self.flush.evaluations})]
-        return ratio.where(np.isfinite(ratio) & (ratio > 0))
+    paci: Timed
+    flushes: list[Timed]
 
     @property
-    def mean_and_std(self) -> tuple[float, float]:
-        """Over seeds; undefined if one of them does not get there: the others would flatter."""
-        return mean_and_std(self.by_seed)
+    def match(self) -> Timed | None:
+        """The flush of as many micro-batches."""
+        return next((it for it in self.flushes if it.m == self.paci.m), None)
 
     @property
-    def only_flush(self) -> bool:
-        """Whether flush gets there in every seed, and PACI does not."""
-        flush, paci = (times_to(cell, self.perplexity) for cell in (self.flush, self.paci))
-        return bool(np.isfinite(flush).all() and np.isinf(paci).any())
+    def fastest(self) -> Timed:
+        """The flush that is done first."""
+        return min(self.flushes, key=lambda it: it.total.mean())
 
-    @property
-    def why(self) -> str:
-        """Why there is no number, if there is none."""
-        for cell in (self.paci, self.flush):
-            times = times_to(cell, self.perplexity)
-            if np.isinf(times).any():
-                missed = int(np.isinf(times).sum())
-                return f"not reached by {cell.variant.label} in {missed} of {cell.seeds} seeds"
-            if times.isna().any():
-                return f"{cell.variant.label} is below it at its first evaluation"
-        return "no seed in common" if self.by_seed.empty else ""
+    def first_to(self, perplexity: float) -> Timed:
+        """Return the flush with the least mean time to a perplexity."""
+        return min(self.flushes, key=lambda it: it.time_to(perplexity).fillna(inf).mean())
 
 
-def best_flush(flushes: Sequence[Cell], perplexity: float) -> Cell:
-    """The flush, of several micro-batch counts, with the least mean time to a perplexity."""
-    return min(flushes, key=lambda cell: times_to(cell, perplexity).fillna(inf).mean())
+def contests(
+    group: Sequence[Cell],
+    made: Sequence[Cell],
+    frames: Frames,
+    thresholds: Thresholds = PAPERS_WAY,
+) -> list[Contest]:
+    """Return a contest for every PACI cell of a setting that has a flush beside it."""
+    found = []
+    for cell in (it for it in group if it.variant.is_paci):
+        alike = [it for it in group if not differences(it, cell)]
+        if rivals := flushes(alike, made, frames, thresholds):
+            paci = Timed(cell, cell.variant.accumulation, thresholds=thresholds)
+            found.append(Contest(paci, rivals))
+    return found
 
 
-def speed_ups(
-    group: Sequence[Cell], thresholds: Sequence[float] | None = None
-) -> Iterator[SpeedUp]:
-    """Every speed-up of every PACI cell of one setting: at each threshold (given, or derived) and
-    at the lowest perplexity that it and every flush reach; against the best flush and against the
-    flush of as many micro-batches, where there is one."""
-    if thresholds is None:
-        thresholds = derived_thresholds(group)
-    for paci in (it for it in group if it.variant.is_paci):
-        flushes = [it for it in group if it.variant.is_flush and not differences(it, paci)]
-        if not flushes:
-            continue
-        lowest = lowest_common([paci, *flushes])
-        equal = [it for it in flushes if it.variant.accumulation == paci.variant.accumulation]
-        for perplexity, is_lowest in [*((it, False) for it in thresholds), (lowest, True)]:
-            best = best_flush(flushes, perplexity)
-            for against, flush in [(BEST, best), *((EQUAL, it) for it in equal)]:
-                yield SpeedUp(paci, flush, against, perplexity, is_lowest)
+def ratio(flush: Timed | None, paci: Timed, perplexity: float | None = None) -> pd.Series:
+    """Return flush's time over PACI's, over the seeds that both have: to a perplexity, or of the
+    whole training. NaN where one of the two does not get there."""
+    if flush is None:
+        return pd.Series(dtype=float)
+    theirs, ours = (
+        it.total if perplexity is None else it.time_to(perplexity) for it in (flush, paci)
+    )
+    found = (theirs / ours)[sorted({*theirs.index} & {*ours.index})]
+    return found.where(np.isfinite(found) & (found > 0))
+
+
+def missing(it: Timed, perplexity: float) -> str:
+    """Say why there is no time to a perplexity, if there is none."""
+    times = it.time_to(perplexity)
+    if missed := int(np.isinf(times).sum()):
+        return f"not reached by {it.label} in {missed} of {len(times)} seeds"
+    return f"{it.label} is below it at its first evaluation" if times.isna().any() else ""

@@ -11,7 +11,7 @@ def test_runs_are_counted_by_experiment_and_state(write_run):
     write_run("c", seed=1, losses=[4, float("nan")], state="failed", why="diverged")
     write_run("d", seed=2, state="preempted")
     write_run("e", seed=3, state="out-of-memory")
-    write_run("f", experiment="q2")
+    write_run("f", experiment="q2", batch=32)
     (write_run("g") / "config.yaml").write_text("[")
     table = by_state(read_runs(write_run.root).runs).set_index(["experiment", "scale"])
     assert list(table) == [
@@ -37,9 +37,9 @@ def test_the_report_says_what_is_and_what_is_not(write_run, capsys):
     assert "Nothing is made of them" in said
 
     items = [
-        Item("loss", "Loss", ("q1",), MADE, runs=("good",), known=2, seeds=1),
-        Item("time", "Time", ("q2",), REFUSED, "no run of experiment q2 is completed"),
-        Item("drift", "Drift", ("q1",), BROKEN, "KeyError: 'drift'"),
+        Item("loss", "Loss", ("training",), MADE, runs=("good",), known=2, seeds=1),
+        Item("time", "Time", ("throughput",), REFUSED, "no throughput run is completed"),
+        Item("drift", "Drift", ("training",), BROKEN, "KeyError: 'drift'"),
     ]
     (write_run.root / "figures").mkdir()
     record = as_json({item.name: item for item in items})
@@ -48,7 +48,7 @@ def test_the_report_says_what_is_and_what_is_not(write_run, capsys):
     main([str(write_run.root)])
     said = capsys.readouterr().out
     assert "loss  1 of 2 runs, 1 seed\n" in said
-    assert "time  no run of experiment q2 is completed" in said
+    assert "time  no throughput run is completed" in said
     assert "KeyError: 'drift'" in said
     assert "other runs" not in said
 
@@ -74,7 +74,7 @@ def test_why_a_run_is_not_used_is_said_once(write_run, capsys):
 
 
 def test_a_manifest_of_an_older_version_is_read(tmp_path):
-    item = Item("loss", "Loss", ("q1",), MADE)
+    item = Item("loss", "Loss", ("training",), MADE)
     (tmp_path / "made.json").write_text(as_json({"loss": item}))
     assert read_manifest(tmp_path) == {"loss": item}
 

@@ -83,7 +83,7 @@ def test_a_run_with_a_hole_in_its_losses_is_named_and_not_used(write_run, lost, 
     frames = read_runs(write_run.root)
     assert frames.runs.loc["run", "state"] == "unreadable"
     assert frames.notes[-1] == f"run: not used: metrics.jsonl {said}"
-    assert frames.of("q1").partial == "0 of 1 runs"
+    assert frames.of("training").partial == "0 of 1 runs"
 
 
 @pytest.mark.parametrize("every", [1, 10])
@@ -96,11 +96,11 @@ def test_a_log_of_every_tenth_update_has_no_hole(write_run, every):
 
 def test_what_is_true_of_many_runs_is_said_once_and_only_to_whom_it_concerns(write_run):
     for name in "abc":
-        write_run(name, experiment="q2", state="failed", why="disk")
+        write_run(name, task="throughput", state="failed", why="disk")
     frames = read_runs(write_run.root)
     (note,) = frames.notes
     assert note.startswith("3 runs (a, b, c): not used: failed")
-    assert frames.of("q1").notes == []
+    assert frames.of("training").notes == []
 
 
 def test_runs_of_no_experiment_are_counted_and_left_aside(write_run):
@@ -108,7 +108,7 @@ def test_runs_of_no_experiment_are_counted_and_left_aside(write_run):
     write_run("b", experiment=None)
     frames = read_runs(write_run.root)
     assert frames.notes == ["b: left aside, of no experiment."]
-    assert frames.of("q1").partial == ""
+    assert frames.of("training").partial == ""
 
 
 def test_undefined_losses_are_counted(write_run):
@@ -149,8 +149,8 @@ def test_a_damaged_run_is_one_sentence_with_its_name(write_run, file, content, s
     assert len(frames.notes) == 1
     assert frames.notes[0].startswith("bad: not used: ")
     assert sentence in frames.notes[0]
-    assert frames.of("q1").partial == "1 of 2 runs"
-    assert [cell.runs for cell in cells(frames, "q1")] == [{"good": 0}]
+    assert frames.of("training").partial == "1 of 2 runs"
+    assert [cell.runs for cell in cells(frames)] == [{"good": 0}]
 
 
 @pytest.mark.parametrize("state", ["running", "failed", "out-of-memory", "preempted"])
@@ -158,8 +158,8 @@ def test_unfinished_runs_are_named_and_not_used(write_run, state):
     write_run("bad", state=state, why="so it was")
     frames = read_runs(write_run.root)
     assert frames.notes == [f"bad: not used: {state}, 4 of 4 updates in metrics.jsonl, so it was."]
-    with pytest.raises(CannotAnswer, match="no run of experiment q1 is completed"):
-        cells(frames, "q1")
+    with pytest.raises(CannotAnswer, match="no training run is completed"):
+        cells(frames)
 
 
 def test_a_planned_run_that_never_started_is_known(write_run):
@@ -170,7 +170,7 @@ def test_a_planned_run_that_never_started_is_known(write_run):
     frames = read_runs(write_run.root)
     assert frames.notes == ["planned: not used: never started."]
     assert frames.runs.loc["planned", ["state", "seed"]].tolist() == ["never started", 1]
-    assert frames.of("q1").partial == "1 of 2 runs"
+    assert frames.of("training").partial == "1 of 2 runs"
 
 
 def test_missing_stage_logs_are_no_obstacle(write_run):
@@ -190,7 +190,7 @@ def test_a_repeated_seed_is_counted_once(write_run):
     write_run("a")
     write_run("b")
     frames = read_runs(write_run.root)
-    assert cells(frames, "q1")[0].runs == {"a": 0}
+    assert cells(frames)[0].runs == {"a": 0}
     assert frames.notes == ["b: not used: repeats the seed and configuration of another."]
 
 
@@ -200,7 +200,7 @@ def test_different_recipes_are_never_averaged(write_run):
     with pytest.raises(
         CannotAnswer, match="a and b are both 1f1b-flush m=8 at batch 16 but differ in optimizer;"
     ):
-        cells(read_runs(write_run.root), "q1")
+        cells(read_runs(write_run.root))
 
 
 def test_experiments_scales_and_batches_stay_apart(write_run):
@@ -209,7 +209,7 @@ def test_experiments_scales_and_batches_stay_apart(write_run):
     write_run("c", scale="smoke")
     write_run("d", experiment="q2")
     frames = read_runs(write_run.root)
-    settings = [cell.setting for cell in cells(frames, "q1")]
+    settings = [cell.setting for cell in cells(frames)]
     assert settings == [
         ("laptop", "simulated", 16),
         ("laptop", "simulated", 32),
@@ -244,7 +244,7 @@ def test_a_diverged_run_is_a_result(write_run, state):
     write_run("s1", seed=1, tokens=4096, losses=[4, float("nan")], state=state, why="NaN")
     frames = read_runs(write_run.root)
     assert frames.notes == ["s1: diverged, 2 of 2 updates in metrics.jsonl, NaN."]
-    (cell,) = cells(frames, "q1")
+    (cell,) = cells(frames)
     assert cell.losses[0].tolist() == [4, 3, 2, 1]
     assert cell.losses[1].isna().tolist() == [False, True, True, True]
     assert frames.partial == ""
@@ -252,7 +252,7 @@ def test_a_diverged_run_is_a_result(write_run, state):
 
 def test_only_diverged_runs(write_run):
     write_run(losses=[4, float("nan")], state="diverged")
-    (cell,) = cells(read_runs(write_run.root), "q1")
+    (cell,) = cells(read_runs(write_run.root))
     assert cell.losses[0].isna().tolist() == [False, True]
 
 
@@ -260,4 +260,4 @@ def test_precision_is_part_of_the_recipe(write_run):
     write_run("a", seed=0)
     write_run("b", seed=1, executor={"precision": "bfloat16-autocast"})
     with pytest.raises(CannotAnswer, match="differ in precision"):
-        cells(read_runs(write_run.root), "q1")
+        cells(read_runs(write_run.root))

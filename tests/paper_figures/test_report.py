@@ -33,12 +33,12 @@ def runs(q1_once):
     """A folder of runs whose figures and page are made; one item is refused, one is broken."""
     (q1_once / "paci-s1" / "environment.json").write_text(ENVIRONMENT)
     (q1_once / "paci-s1" / "status.json").write_text('{"state": "failed", "why": "<disk> full"}')
-    command.main(["claims", "drift", "final_loss", "loss_vs_tokens"], [str(q1_once)])
-    refused = {"state": "refused", "why": "no run of experiment q2 is completed"}
+    command.main(["claims", "drift", "table_3_stability", "figure_5_training_loss"], [str(q1_once)])
+    refused = {"state": "refused", "why": "no throughput run is completed"}
     broken = {"state": "broken", "why": "KeyError: 'stage'"}
     save_manifest(
         {
-            name: report.Item(name, "A title.", ("q2",), **what)
+            name: report.Item(name, "A title.", ("throughput",), **what)
             for name, what in (("time", refused), ("speed-up", broken))
         },
         q1_once / "figures",
@@ -89,7 +89,7 @@ def test_the_page_says_what_it_stands_on(html):
     assert "Partial data: drawn from 5 of 6 runs." in html
     assert "1f1b-flush-s0, 1f1b-flush-s1" in html  # a row of the runs behind each number
     assert "&lt;disk&gt; full" in html
-    assert "no run of experiment q2 is completed" in html
+    assert "no throughput run is completed" in html
     assert "a bug: KeyError: &#39;stage&#39;" in html
     assert "&lt;fast&gt; &amp; new" in html
     assert "torch 2.13.0" in html

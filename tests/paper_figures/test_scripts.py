@@ -12,21 +12,15 @@ from matplotlib.testing.compare import compare_images
 
 from analysis import read_runs
 from analysis.manifest import read_manifest
-from paper_figures import (
-    command,
-    drift,
-    final_loss,
-    loss_vs_tokens,
-    style,
-    validation_perplexity,
-)
+from paper_figures import command, drift, style
+from paper_figures import figure_5_training_loss as training_loss
+from paper_figures import figure_6_validation_perplexity as validation_perplexity
+from paper_figures import table_3_stability as stability
 from paper_figures.command import main, scripts
-from paper_figures.make import experiments_of
+from paper_figures.make import needs_of
 
 OF_RUNS = [
-    name
-    for name in scripts()
-    if {"q1", "q2"} & {*experiments_of(import_module(f"paper_figures.{name}"))}
+    name for name in scripts() if "training" in needs_of(import_module(f"paper_figures.{name}"))
 ]
 
 
@@ -56,7 +50,7 @@ def test_everything_is_made_twice_the_same(study, tmp_path, capsys):
     assert "Not made" not in said
 
 
-@pytest.mark.parametrize("name", ["final_loss", "loss_vs_tokens"])
+@pytest.mark.parametrize("name", ["table_3_stability", "figure_5_training_loss"])
 def test_one_script_alone(name, q1):
     assert name in scripts()
     assert main([name], [str(q1)]) == 0
@@ -94,7 +88,7 @@ def test_a_disk_that_fills_up_while_drawing_is_one_sentence(q1, monkeypatch, cap
         raise OSError(ENOSPC, "No space left on device")
 
     monkeypatch.setattr("pathlib.Path.write_bytes", full)
-    assert main(["final_loss", "drift"], [str(q1)]) == 2
+    assert main(["table_3_stability", "drift"], [str(q1)]) == 2
     said = capsys.readouterr()
     assert said.err.count("\n") == 1
     assert "cannot be written to (No space left on device)" in said.err
@@ -108,11 +102,11 @@ def test_only_failed_runs_are_named_with_status_1(q1, capsys):
     said = capsys.readouterr().out
     assert "6 runs (1f1b-flush-s0, 1f1b-flush-s1, " in said
     assert ": not used: failed, 100 of 100 updates in metrics.jsonl, loss is NaN." in said
-    assert "loss_vs_tokens: no run of experiment q1 is completed." in said
+    assert "figure_5_training_loss: no training run is completed." in said
 
 
 def test_a_script_that_breaks_is_named_and_stops_no_other(q1, monkeypatch, capsys):
-    names = ["drift", "final_loss", "loss_vs_tokens"]
+    names = ["drift", "table_3_stability", "figure_5_training_loss"]
     assert main(names, [str(q1)]) == 0
     assert (q1 / "figures" / "drift.png").exists()
 
@@ -123,32 +117,38 @@ def test_a_script_that_breaks_is_named_and_stops_no_other(q1, monkeypatch, capsy
         return fig
 
     monkeypatch.setattr(drift, "draw", unfinished)
-    monkeypatch.setattr(final_loss, "table", lambda frames: {}["key"])
+    monkeypatch.setattr(stability, "table", lambda frames: {}["key"])
     assert main(names, [str(q1)]) == 1
     said = capsys.readouterr()
     assert "Broken, which is a bug:\n  drift: " in said.out
-    assert "\n  final_loss: KeyError: 'key'." in said.out
+    assert "\n  table_3_stability: KeyError: 'key'." in said.out
     assert "Traceback" in said.err
-    assert {path.stem for path in (q1 / "figures").iterdir()} == {"loss_vs_tokens", "manifest"}
+    assert {path.stem for path in (q1 / "figures").iterdir()} == {
+        "figure_5_training_loss",
+        "manifest",
+    }
     assert read_manifest(q1 / "figures")["drift"].state == "broken"
 
 
 def test_what_the_runs_no_longer_give_is_removed(q1, capsys):
-    main(["final_loss"], [str(q1)])
-    (q1 / "figures" / "final_loss.mine.csv").write_text("kept")
+    main(["table_3_stability"], [str(q1)])
+    (q1 / "figures" / "table_3_stability.mine.csv").write_text("kept")
     for folder in q1.glob("*-s*"):
         (folder / "status.json").unlink()
-    assert main(["final_loss"], [str(q1)]) == 1
+    assert main(["table_3_stability"], [str(q1)]) == 1
     left = {path.name for path in (q1 / "figures").iterdir()}
-    assert left == {"final_loss.mine.csv", "manifest.json"}
+    assert left == {"table_3_stability.mine.csv", "manifest.json"}
 
 
 def test_without_runs_what_needs_none_is_made(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(command, "scripts", lambda: ["final_loss", "schedules"])
+    monkeypatch.setattr(command, "scripts", lambda: ["table_3_stability", "figure_2_schedule"])
     assert main(argv=[str(tmp_path)]) == 2
     made = read_manifest(tmp_path / "figures")
-    assert [made[name].state for name in ("final_loss", "schedules")] == ["refused", "made"]
-    assert "No run folder" in made["final_loss"].why
+    assert [made[name].state for name in ("table_3_stability", "figure_2_schedule")] == [
+        "refused",
+        "made",
+    ]
+    assert "No run folder" in made["table_3_stability"].why
     assert main(argv=[str(tmp_path / "typed wrong")]) == 2
     assert not (tmp_path / "typed wrong").exists()
 
@@ -159,7 +159,7 @@ def test_partial_data_is_said_in_figures_and_tables(q1):
     assert main(["claims"], [str(q1)]) == 0
     note = "drawn from 5 of 6 runs"
     assert note in (q1 / "figures" / "claims.md").read_text()
-    fig = loss_vs_tokens.draw(read_runs(q1))
+    fig = training_loss.draw(read_runs(q1))
     assert note in fig.get_supxlabel()
     assert "1–2 seeds" in fig.axes[0].get_title()
 
@@ -171,17 +171,21 @@ def test_a_diverged_method_breaks_no_figure_and_is_not_averaged(q1):
         (folder / "metrics.jsonl").write_text("".join(log))
         (folder / "status.json").write_text('{"state": "failed", "why": "diverged"}')
     assert main(OF_RUNS, [str(q1)]) == 0
-    final = pd.read_csv(q1 / "figures" / "final_loss.csv").set_index("variant").loc["async-1f1b"]
+    final = (
+        pd.read_csv(q1 / "figures" / "table_3_stability.csv").set_index("variant").loc["async-1f1b"]
+    )
     assert final["diverged"] == 2
     assert pd.isna(final["final loss"])
 
 
 def test_the_picture_depends_on_the_runs(q1, tmp_path):
-    main(["final_loss"], [str(q1), "--out", str(tmp_path / "a")])
+    main(["table_3_stability"], [str(q1), "--out", str(tmp_path / "a")])
     log = q1 / "paci-s1" / "metrics.jsonl"
     log.write_text(log.read_text().replace('"loss": 2', '"loss": 3'))
-    main(["final_loss"], [str(q1), "--out", str(tmp_path / "b")])
-    assert compare_images(tmp_path / "a/final_loss.png", tmp_path / "b/final_loss.png", 0)
+    main(["table_3_stability"], [str(q1), "--out", str(tmp_path / "b")])
+    assert compare_images(
+        tmp_path / "a/table_3_stability.png", tmp_path / "b/table_3_stability.png", 0
+    )
 
 
 @pytest.mark.parametrize(("tokeniser", "unit"), [("bytes", "byte"), ("gpt2", "token")])
@@ -189,8 +193,8 @@ def test_losses_are_per_whatever_the_text_is_cut_into(q1, tokeniser, unit):
     for config in q1.glob("*/config.yaml"):
         config.write_text(config.read_text().replace("tokeniser: bytes", f"tokeniser: {tokeniser}"))
     frames = read_runs(q1)
-    (ax, *_) = loss_vs_tokens.draw(frames).axes
+    (ax, *_) = training_loss.draw(frames).axes
     assert ax.get_ylabel() == f"training loss (nats per {unit})"
     assert ax.get_xlabel() == f"training {unit}s (thousands)"
-    assert set(final_loss.table(frames)["unit"]) == {f"nats per {unit}"}
+    assert set(stability.table(frames)["unit"]) == {f"nats per {unit}"}
     assert ("per byte" in validation_perplexity.draw(frames).get_supxlabel()) == (unit == "byte")

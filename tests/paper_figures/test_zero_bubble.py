@@ -3,7 +3,8 @@
 import pytest
 
 from analysis.extrapolation.zero_bubble import PUBLISHED, SCHEDULES
-from paper_figures import extrapolation, zero_bubble
+from paper_figures import table_2_extrapolation as extrapolation
+from paper_figures import zero_bubble
 from paper_figures.published import published
 
 
@@ -22,6 +23,9 @@ def test_throughput_and_memory_of_every_schedule():
     largest = made[(made["N"] == 32) & (made["m"] == 96)].set_index("schedule")
     assert largest.loc["PACI", "memory (GB)"] == largest.loc["1F1B", "memory (GB)"] == 43
     assert largest.loc["ZB-2p", "published (samples/GPU/s)"] == 0.99
+    papers = made.set_index("schedule")["paper's Table 2 (samples/GPU/s)"]
+    assert papers["PACI"].notna().all()
+    assert papers.drop("PACI").isna().all()
 
 
 def test_paci_is_drawn_at_the_memory_of_1f1b():

@@ -1,4 +1,4 @@
-"""Peak memory of every rank and method, split into what it is for."""
+"""Peak memory of every rank and method, split into its parts."""
 
 import sys
 
@@ -10,15 +10,14 @@ from matplotlib.patches import Patch
 
 from analysis import CannotAnswer, Frames
 from analysis.manifest import counted
-from analysis.q3.throughput import EXPERIMENTS, PARTS, SETTING, is_papers_paci, memory
+from analysis.q3.memory import PARTS, memory
+from analysis.q3.throughput import SETTING
 from paper_figures import style
 from paper_figures.command import main
-from paper_figures.published import published
 
-EXPERIMENT = EXPERIMENTS
+NEEDS = "throughput"
 COLOURS = dict(zip(PARTS, ("#222222", "#0072B2", "#56B4E9", "#E69F00", "#CC79A7"), strict=True))
 HATCHED = {"hatch": "/////", "edgecolor": "white", "linewidth": 0}
-UNITS = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
 
 
 def table(frames: Frames) -> pd.DataFrame:
@@ -27,7 +26,6 @@ def table(frames: Frames) -> pd.DataFrame:
     fullest = held.loc[held.groupby([*SETTING, "variant"])["total"].idxmax()]
     fullest = fullest.set_index([*SETTING, "m"], drop=False)
     flush = fullest.loc[[it.is_flush for it in fullest["variant"]], "total"]
-    theirs = published("q3").set_index("claim")["value"]["peak memory over flush's"]
     return pd.DataFrame(
         {
             "scale": fullest["scale"],
@@ -42,7 +40,6 @@ def table(frames: Frames) -> pd.DataFrame:
             "total (MiB)": fullest["total"] / 2**20,
             "allocated (MiB)": fullest["allocated"] / 2**20,
             "over flush's at the same m": fullest["total"] / flush.reindex(fullest.index),
-            "paper's": [theirs if is_papers_paci(it) else None for it in fullest["variant"]],
         }
     ).reset_index(drop=True)
 
@@ -81,36 +78,37 @@ def draw(frames: Frames) -> Figure:
         "Peaks of the bytes that each stage counts of its own tensors, "
         f"{counted(runs, 'run')}. Left: plain bars are flush, hatched ones PACI. Right: the "
         "fullest rank of each method; of a rank with several stages the sum of theirs, a bound.",
-        style.partial_note(frames.of(*EXPERIMENTS).partial),
+        style.partial_note(frames.of(NEEDS).partial),
     )
     return fig
 
 
 def _held(frames: Frames) -> pd.DataFrame:
     held = memory(frames).dropna(subset="total")
+    held = held[held["even"]]
     if held.empty:
-        raise CannotAnswer("no throughput run of q3 that computes logged its memory by rank")
+        raise CannotAnswer("no throughput run that computes logged its memory by rank")
     return held
 
 
 def _richest(held: pd.DataFrame) -> pd.DataFrame:
-    """The size of micro-batches and the ranks at which most methods were run."""
+    """Return the rows of the size of micro-batches and the ranks at which most methods were run."""
     groups = [group for _, group in held.groupby(["ranks", "microbatch"])]
-    return max(groups, key=lambda group: group["variant"].map(lambda it: it.method).nunique())
+    return max(groups, key=lambda group: group["variant"].map(lambda it: it.name).nunique())
 
 
 def _of_methods(held: pd.DataFrame) -> pd.DataFrame:
-    """The fullest rank of each method, at the count that most methods share, or at its own."""
+    """Return the fullest rank of each method, at the count that most share, or at its own."""
     fullest = held.loc[held.groupby("variant")["total"].idxmax()]
     common = fullest["m"].mode().max()
-    name = fullest["variant"].map(lambda it: it.method)
+    name = fullest["variant"].map(lambda it: it.name)
     chosen = fullest.assign(method=name, off=(fullest["m"] != common)).sort_values(["off", "m"])
     return chosen.drop_duplicates("method").sort_values("total")
 
 
 def _ranks(ax: Axes, held: pd.DataFrame) -> None:
     methods = _of_methods(held)
-    unit, name = _unit(methods["total"].max())
+    unit, name = style.memory_unit(methods["total"].max())
     for shift, is_it, look in ((-0.2, "1f1b-flush", {}), (0.2, "paci", HATCHED)):
         variants = methods.loc[methods["method"] == is_it, "variant"]
         mine = held[held["variant"].isin(variants)].sort_values("rank")
@@ -124,7 +122,7 @@ def _ranks(ax: Axes, held: pd.DataFrame) -> None:
 
 def _methods(ax: Axes, held: pd.DataFrame) -> None:
     methods = _of_methods(held)
-    unit, name = _unit(methods["total"].max())
+    unit, name = style.memory_unit(methods["total"].max())
     places = range(len(methods))
     _stack(ax.barh, "left", pd.Series(places), methods, unit, height=0.7)
     ax.set_yticks(places, [it.label for it in methods["variant"]], fontsize=6)
@@ -139,9 +137,5 @@ def _stack(bar, start: str, places: pd.Series, rows: pd.DataFrame, unit: int, **
         reached = reached + rows[part]
 
 
-def _unit(most: float) -> tuple[int, str]:
-    return next((pair for pair in UNITS if most >= pair[0]), (1, "bytes"))
-
-
 if __name__ == "__main__":
-    sys.exit(main(["peak_memory"]))
+    sys.exit(main(["memory_parts"]))

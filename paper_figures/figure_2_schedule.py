@@ -1,4 +1,5 @@
-"""Schedules of four stages as they run: 1F1B with a flush, naive asynchronous 1F1B, and PACI."""
+"""Figure 2: schedules of four stages as they run, 1F1B with a flush and PACI with a = 1 and
+a = 4."""
 
 import sys
 
@@ -12,9 +13,9 @@ from paci.actions import FORWARD
 from paper_figures import style
 from paper_figures.command import main
 
-EXPERIMENT = None
+NEEDS = None
 STAGES = 4
-WINDOW = 4  # micro-batches of an update, but of async-1f1b's
+WINDOW = 4  # micro-batches of an update, but with a = 1
 MICROBATCHES = 4 * WINDOW  # simulated: more than are shown
 SHOWN = 42  # units of time: two windows of the flush
 COST = Cost(forward=1, backward=2)
@@ -23,10 +24,10 @@ BY_DRIFT = ["#c6dbef", "#6baed6", "#2b7bba", "#08306b"]  # one hue, so that grey
 
 
 def draw() -> Figure:
-    """A chart a schedule, a line a stage; the number is that of the micro-batch."""
+    """Draw a chart for each schedule, a line for each stage; numbers are micro-batches."""
     charts = [
         (f"1f1b-flush, m = {WINDOW}", "1f1b-flush", WINDOW),
-        ("async-1f1b", "async-1f1b", 1),
+        ("paci, a = 1", "paci", 1),
         (f"paci, a = {WINDOW}", "paci", WINDOW),
     ]
     fig, axes = plt.subplots(len(charts), figsize=(2 * style.COLUMN, 3.4), sharex=True)
@@ -56,7 +57,7 @@ def draw() -> Figure:
 
 
 def done(run: Simulation) -> int:
-    """Micro-batches that are back at the first stage within the time shown."""
+    """Return how many micro-batches are back at the first stage within the time shown."""
     return sum(
         step.stage == 0 and step.kind != FORWARD and step.end <= SHOWN for step in run.actions
     )
@@ -97,4 +98,4 @@ def _draw(ax: Axes, run: Simulation) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(["schedules"]))
+    sys.exit(main(["figure_2_schedule"]))

@@ -1,4 +1,5 @@
-"""Validation perplexity against tokens: mean over seeds, ± one across-seed standard deviation."""
+"""Figure 6: validation perplexity against tokens, mean over seeds ± one across-seed standard
+deviation."""
 
 import sys
 
@@ -8,13 +9,13 @@ from analysis import CannotAnswer, Frames, by_setting, cells
 from paper_figures import style
 from paper_figures.command import main
 
-EXPERIMENT = "q1"
+NEEDS = "training"
 
 
 def draw(frames: Frames) -> Figure:
-    made = [cell for cell in cells(frames, EXPERIMENT) if not cell.perplexities.empty]
+    made = [cell for cell in cells(frames) if not cell.perplexities.empty]
     if not made:
-        raise CannotAnswer("no completed run of q1 logged a validation perplexity")
+        raise CannotAnswer("no completed training run logged a validation perplexity")
     settings = by_setting(made)
     fig, axes = style.panels(len(settings))
     for ax, (setting, group) in zip(axes, settings.items(), strict=True):
@@ -36,10 +37,10 @@ def draw(frames: Frames) -> Figure:
     style.footnote(
         fig,
         f"Mean and ± 1 std over seeds. {style.byte_note(made)}".rstrip(),
-        style.partial_note(frames.of(EXPERIMENT).partial),
+        style.partial_note(frames.of(NEEDS).partial),
     )
     return fig
 
 
 if __name__ == "__main__":
-    sys.exit(main(["validation_perplexity"]))
+    sys.exit(main(["figure_6_validation_perplexity"]))

@@ -1,4 +1,4 @@
-"""Training loss against tokens: mean over seeds, ± one across-seed standard deviation."""
+"""Figure 5: training loss against tokens, mean over seeds ± one across-seed standard deviation."""
 
 import sys
 
@@ -11,13 +11,13 @@ from analysis.statistics import smoothed
 from paper_figures import style
 from paper_figures.command import main
 
-EXPERIMENT = "q1"
+NEEDS = "training"
 WINDOW = 0.01  # of the updates
 END = 0.1  # of the tokens, enlarged in the inset
 
 
 def draw(frames: Frames) -> Figure:
-    made = cells(frames, EXPERIMENT)
+    made = cells(frames)
     settings = by_setting(made)
     fig, axes = style.panels(len(settings))
     windows = set()
@@ -36,7 +36,7 @@ def draw(frames: Frames) -> Figure:
         fig,
         f"Mean and ± 1 std over seeds, smoothed over {_span(windows)} update(s); "
         f"inset: means over the last {END:.0%}, Δmax up to 2.",
-        style.partial_note(frames.of(EXPERIMENT).partial),
+        style.partial_note(frames.of(NEEDS).partial),
     )
     return fig
 
@@ -56,7 +56,7 @@ def _curve(ax: Axes, cell: Cell, unit: float, band: bool = True) -> int:
 
 
 def _zoom(inset: Axes, group: list[Cell]) -> None:
-    """Shows the end of training, at the height of flush and of variants of Δmax up to 2."""
+    """Show the end of training, at the height of flush and of variants of Δmax up to 2."""
     end = max(line.get_xdata().max() for line in inset.lines)
     inset.set_xlim((1 - END) * end, end)
     inset.tick_params(labelsize=6)
@@ -76,4 +76,4 @@ def _span(values: set[int]) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main(["loss_vs_tokens"]))
+    sys.exit(main(["figure_5_training_loss"]))

@@ -1,0 +1,92 @@
+"""Table 3: final training loss (mean over the last 5 % of the updates) and run-to-run
+variability."""
+
+import sys
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from analysis import Cell, Frames, by_setting, cells
+from analysis.counterparts import papers_batch, papers_row
+from analysis.statistics import FINAL_FRACTION, mean_and_std, rms_of_std
+from paper_figures import style
+from paper_figures.command import main
+from paper_figures.published import published
+
+NEEDS = "training"
+
+
+def table(frames: Frames) -> pd.DataFrame:
+    """Per variant and batch: final loss ± across-seed std (ddof=1), and the RMS of that std over
+    bins of equal tokens; the paper's beside ours."""
+    made, reference = cells(frames), published("table_3")
+    rows = []
+    for cell in made:
+        loss, std = mean_and_std(cell.final_losses)
+        batch = papers_batch(cell, made, reference)
+        name = cell.variant.label if cell.variant.asynchronous else cell.variant.name
+        theirs = papers_row(reference, batch=batch, method=name)
+        rows.append(
+            cell.setting._asdict()
+            | {
+                "variant": cell.variant.label,
+                "seeds": cell.seeds,
+                "diverged": int(cell.final_losses.isna().sum()),
+                "unit": f"nats per {cell.token}",
+                "final loss": loss,
+                "final loss ±": std,
+                "RMS of std": rms_of_std(cell.binned),
+                "bins": len(cell.binned),
+                "paper's batch": batch,
+                "paper's final loss": theirs.get("loss"),
+                "paper's final loss ±": theirs.get("loss_std"),
+                "paper's RMS of std": theirs.get("rms_std"),
+            }
+        )
+    return pd.DataFrame(rows).astype({"paper's batch": object})
+
+
+def note(made: pd.DataFrame) -> str:
+    return (
+        "RMS of std: root mean square, over bins of equal tokens, of the across-seed standard "
+        "deviation of the training loss; as many bins as the paper has, or one an update. Runs "
+        "with data.order_seed see the same text in the same order, whatever their seed, as the "
+        "paper's do; of older runs the spread includes the order."
+    )
+
+
+def draw(frames: Frames) -> Figure:
+    made = cells(frames)
+    settings = by_setting(made)
+    most = max(len(group) for group in settings.values())
+    fig, axes = style.panels(len(settings), height=0.9 + 0.32 * most)
+    for ax, (setting, group) in zip(axes, settings.items(), strict=True):
+        for row, cell in enumerate(group):
+            _row(ax, row, cell)
+        ax.set_yticks(range(len(group)), [cell.variant.label for cell in group])
+        ax.set_ylim(len(group) - 0.5, -0.5)
+        ax.grid(axis="y", visible=False)
+        ax.set_xlabel(f"final training loss (nats per {group[0].token})")
+        ax.set_title(style.setting_title(setting, [cell.seeds for cell in group]))
+    style.footnote(
+        fig,
+        f"Mean over the last {FINAL_FRACTION:.0%} of the updates: seeds (dots), their mean and "
+        "± 1 std.",
+        style.partial_note(frames.of(NEEDS).partial),
+    )
+    return fig
+
+
+def _row(ax, row: int, cell: Cell) -> None:
+    mean, std = mean_and_std(cell.final_losses)
+    colour = style.colour(cell.variant)
+    ax.errorbar(mean, row, xerr=std, color=colour, capsize=2.5, elinewidth=1)
+    seeds = [row + 0.28] * cell.seeds
+    ax.plot(cell.final_losses, seeds, "o", color=colour, alpha=0.5, ms=3, mew=0)
+    ax.plot(mean, row, "D", color=colour, ms=4)
+    if not cell.variant.asynchronous:
+        ax.axvline(mean, color=colour, linewidth=0.7, linestyle=":")
+
+
+if __name__ == "__main__":
+    sys.exit(main(["table_3_stability"]))
