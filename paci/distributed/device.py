@@ -1,0 +1,61 @@
+"""What the runtime asks of a rank's device. On a processor there is nothing to wait for.
+
+Every call names its device. Without a name CUDA takes the thread's current device, GPU 0 in a new
+thread, waits for the wrong GPU, and opens a context there.
+"""
+
+from dataclasses import dataclass
+
+import torch
+
+
+@dataclass(frozen=True)
+class DeviceMemory:
+    """Bytes of a rank's CUDA device.
+
+    allocated  peak of what PyTorch's allocator had given out to tensors
+    reserved   peak of what that allocator had taken from the device, cached blocks included
+    used       taken from the device at the end of the segment, by all processes together: the
+               context, NCCL's buffers and cached blocks included, as nvidia-smi shows it
+    """
+
+    allocated: int
+    reserved: int
+    used: int
+
+
+def on_cuda(device: torch.device) -> bool:
+    """Return whether `device` is a GPU."""
+    return device.type == "cuda"
+
+
+def begin_rank(device: torch.device) -> None:
+    """Make `device` the current one of this thread."""
+    if on_cuda(device):
+        torch.cuda.set_device(device)
+
+
+def settle(device: torch.device) -> None:
+    """Wait, asleep, until this thread's stream of `device` has done what it was given."""
+    if on_cuda(device):
+        event = torch.cuda.Event(blocking=True)
+        event.record(torch.cuda.current_stream(device))
+        event.synchronize()
+
+
+def reset_peaks(device: torch.device) -> None:
+    """Begin to count the peaks of `device_memory` anew."""
+    if on_cuda(device):
+        torch.cuda.reset_peak_memory_stats(device)
+
+
+def device_memory(device: torch.device) -> DeviceMemory | None:
+    """Return the memory taken of `device` since `reset_peaks`; None on a processor."""
+    if not on_cuda(device):
+        return None
+    free, total = torch.cuda.mem_get_info(device)
+    return DeviceMemory(
+        torch.cuda.max_memory_allocated(device),
+        torch.cuda.max_memory_reserved(device),
+        total - free,
+    )
