@@ -16,6 +16,20 @@ from paci.stage.version_tracker import Movement
 Batch = tuple[torch.Tensor, torch.Tensor]
 
 
+class DeviceMemory(NamedTuple):
+    """Bytes of a rank's CUDA device in a segment.
+
+    allocated  peak of what PyTorch's allocator had given out to tensors
+    reserved   peak of what that allocator had taken from the device, cached blocks included
+    used       taken from the device at the end of the segment, by all processes together: the
+               context, NCCL's buffers and cached blocks included, as nvidia-smi shows it
+    """
+
+    allocated: int
+    reserved: int
+    used: int
+
+
 class StageStatistics(NamedTuple):
     """What stage `index` has noted of a segment; see `Segment`."""
 
@@ -49,8 +63,8 @@ class Segment:
     timeline         every action, on the executor's clock
     waiting          seconds that each rank waited, by cause: an "input", a "gradient", or
                      "backpressure", an input that the schedule does not admit yet (wall clock only)
-    allocated        most bytes of each rank's device that its allocator had given out (CUDA only,
-                     and only where every rank has a process of its own)
+    device_memory    bytes of each rank's device (CUDA only, and only where every rank has a process
+                     of its own)
     interrupted      whether it ended early, after a whole window, because it was asked to
     """
 
@@ -62,7 +76,7 @@ class Segment:
     peak_held: list[MemoryUsage]
     timeline: Timeline
     waiting: list[dict[str, float]] | None = None
-    allocated: list[int] | None = None
+    device_memory: list[DeviceMemory] | None = None
     interrupted: bool = False
 
     @classmethod

@@ -96,7 +96,11 @@ class StageLine:
     waiting_seconds: Mapping[str, float] | None = None
     """The rank's waits by cause ("input", "gradient", "backpressure"); not on a simulated clock."""
     allocated_bytes: int | None = None
-    """Peak of the rank's CUDA allocator; absent without CUDA."""
+    """Peak of what the rank's CUDA allocator gave out to tensors; absent without CUDA."""
+    reserved_bytes: int | None = None
+    """Peak of what that allocator took from the device."""
+    device_used_bytes: int | None = None
+    """Taken from the device by everybody, at the end of the segment: nvidia-smi's figure."""
 
 
 @dataclass(frozen=True)

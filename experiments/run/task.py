@@ -84,7 +84,19 @@ class Task(ABC):
                 idle_seconds=segment.seconds - segment.timeline.busy[rank],
                 clock=self.clock,
                 waiting_seconds=segment.waiting[rank] if segment.waiting else None,
-                allocated_bytes=segment.allocated[rank] if segment.allocated else None,
+                **device_bytes(segment, rank),
             )
             for stage, rank in sorted(ranks.items())
         ]
+
+
+def device_bytes(segment: Segment, rank: int) -> dict[str, int]:
+    """Return what a stage's line says of the CUDA device of its `rank`, if it has one."""
+    if segment.device_memory is None:
+        return {}
+    memory = segment.device_memory[rank]
+    return {
+        "allocated_bytes": memory.allocated,
+        "reserved_bytes": memory.reserved,
+        "device_used_bytes": memory.used,
+    }

@@ -4,32 +4,19 @@ Every call names its device. Without a name CUDA takes the thread's current devi
 thread, waits for the wrong GPU, and opens a context there.
 """
 
-from dataclasses import dataclass
-
 import torch
 
+from paci.segment import DeviceMemory
 
-@dataclass(frozen=True)
-class DeviceMemory:
-    """Bytes of a rank's CUDA device.
-
-    allocated  peak of what PyTorch's allocator had given out to tensors
-    reserved   peak of what that allocator had taken from the device, cached blocks included
-    used       taken from the device at the end of the segment, by all processes together: the
-               context, NCCL's buffers and cached blocks included, as nvidia-smi shows it
-    """
-
-    allocated: int
-    reserved: int
-    used: int
+GPU = "cuda"
 
 
 def on_cuda(device: torch.device) -> bool:
     """Return whether `device` is a GPU."""
-    return device.type == "cuda"
+    return device.type == GPU
 
 
-def begin_rank(device: torch.device) -> None:
+def make_current(device: torch.device) -> None:
     """Make `device` the current one of this thread."""
     if on_cuda(device):
         torch.cuda.set_device(device)

@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from paci.distributed.device import settle
 from paci.distributed.transport import Sender
 from paci.schedules import Schedule, StageView
 from paci.segment import Batch
@@ -112,7 +113,7 @@ class Engine:
         version = view.weights // a
         start = time.monotonic()
         loss = perform(stage, kind, self.first + microbatch, batch_of, self.mail.take, self._send)
-        settle(stage.device)
+        settle(stage.device)  # the rule decides when the device is free
         view.finish(kind)
         end = time.monotonic()
         self.steps.append(Step(self.rank, stage.index, kind, microbatch, start, end, version))
@@ -159,10 +160,3 @@ class Engine:
             if would_act:
                 return "input"
         return "gradient"
-
-
-def settle(device: torch.device) -> None:
-    """Wait until this thread's stream of a CUDA `device` has done what it was given: the rule
-    decides when the device is free."""
-    if device.type == "cuda":
-        torch.cuda.current_stream(device).synchronize()

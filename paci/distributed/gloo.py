@@ -98,8 +98,8 @@ class GlooChannel(Channel):
         return self.send(spec.empty())
 
     def receive(self, spec: Spec) -> GlooMessage:
-        dtype = in_transit(spec.dtype, self._message_dtype)
-        tensor = torch.empty(spec.shape, dtype=dtype)  # not a lost connection if there is no room
+        # Outside of the try: that there is no room is no lost connection.
+        tensor = spec.empty(in_transit(spec.dtype, self._message_dtype))
         try:
             work = self._backend.recv([tensor], self._peer, self._tag)
         except RuntimeError as error:
@@ -111,10 +111,11 @@ class GlooChannel(Channel):
         self._backend = None
 
 
-def new_gloo_groups() -> dict[str, dist.ProcessGroup]:
-    """Make a group of all ranks for each kind of message; every rank does."""
+def new_gloo_groups(batch: bool = True) -> dict[str, dist.ProcessGroup]:
+    """Make a group of all ranks for each kind of message, whose threads are scheduled as a `batch`;
+    every rank does."""
     everyone = list(range(dist.get_world_size()))
-    with batch_scheduling():
+    with batch_scheduling(batch):
         return {kind: dist.new_group(everyone, backend="gloo") for kind in (FORWARD, BACKWARD)}
 
 

@@ -8,6 +8,7 @@ import sys
 import tempfile
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
@@ -96,6 +97,23 @@ def end_process(status: int) -> NoReturn:
     os._exit(status)
 
 
+@contextmanager
+def ending_process() -> Iterator[None]:
+    """End this rank after the block as `end_process` does, whatever happens in it; what it raises
+    is printed."""
+    status = 0
+    try:
+        yield
+    except SystemExit as error:
+        status = error.code if isinstance(error.code, int) else int(error.code is not None)
+        if isinstance(error.code, str):
+            print(error.code, file=sys.stderr)
+    except BaseException:
+        traceback.print_exc()
+        status = 1
+    end_process(status)
+
+
 def _run(
     rank: int,
     ranks: int,
@@ -110,6 +128,8 @@ def _run(
     try:
         torch.set_num_threads(max(1, torch.get_num_threads() // ranks))
         os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(ranks)}
+        if backend == "nccl":
+            torch.cuda.set_device(rank)  # before anything opens a context on GPU 0
         store = TCPStore(LOOPBACK, port, timeout=timedelta(seconds=60))
         dist.init_process_group(backend, store=store, rank=rank, world_size=ranks)
         report = pickle.dumps((True, function(*arguments)))

@@ -12,8 +12,10 @@ from typing import Any
 import torch
 
 from paci.actions import BACKWARD, FORWARD
+from paci.distributed.device import on_cuda
 from paci.distributed.gloo import GlooTransport
-from paci.distributed.transport import Link, Receiver, Sender, Spec
+from paci.distributed.nccl import NcclTransport
+from paci.distributed.transport import Link, Receiver, Sender, Spec, Transport
 from paci.stage.stage import Stage
 
 Specs = dict[int, Spec]
@@ -34,7 +36,7 @@ class Links:
         message_dtype: torch.dtype | None = None,
     ):
         self.rank_of, self.rank, self.stages = rank_of, rank, stages
-        self._transport = GlooTransport(all_links(rank_of), rank, message_dtype)
+        self._transport = open_transport(all_links(rank_of), rank, stages[0].device, message_dtype)
 
     def warm_up(self) -> None:
         """Let every link carry one message; every rank does."""
@@ -81,6 +83,15 @@ class Links:
     def _is_elsewhere(self, stage: int) -> bool:
         """Return whether there is such a stage, and it is at another rank."""
         return 0 <= stage < len(self.rank_of) and self.rank_of[stage] != self.rank
+
+
+def open_transport(
+    links: Sequence[Link], rank: int, device: torch.device, message_dtype: torch.dtype | None
+) -> Transport:
+    """Return what carries messages between devices like `device`."""
+    if on_cuda(device):
+        return NcclTransport(links, rank, device, message_dtype)
+    return GlooTransport(links, rank, message_dtype)
 
 
 def all_links(rank_of: Sequence[int]) -> list[Link]:

@@ -17,9 +17,9 @@ Nothing makes the compute stream wait for a message or for a send: `wait` of an 
 called only where the stream of a link is current.
 """
 
+from collections import deque
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from threading import Thread
 from typing import Any, NamedTuple
 
 import torch
@@ -27,7 +27,7 @@ import torch.distributed as dist
 
 from paci.distributed.device import settle
 from paci.distributed.gloo import close_groups, gloo_backend, new_gloo_groups
-from paci.distributed.transport import Channel, Link, LinkLost, Spec, Transport, in_transit
+from paci.distributed.transport import AHEAD, Channel, Link, Spec, Transport, in_transit
 
 MESSAGE, PLACEHOLDER = 1, 0  # what a bell says
 
@@ -137,14 +137,15 @@ class NcclChannel(Channel):
         self._backend, self._peer, self._device = backend, peer, device
         self._message_dtype = message_dtype
         self._stream = torch.cuda.Stream(device)
+        self._receipts: deque[Ring] = deque(maxlen=AHEAD + 1)  # of which the first has been taken
         self._compute_stream = torch.cuda.current_stream(device)
 
     def send(self, tensor: torch.Tensor) -> "NcclSend":
         payload = tensor.to(in_transit(tensor.dtype, self._message_dtype))
         settle(self._device)
         work = self._post(self._backend.send, payload)
-        self.bell.send(MESSAGE)
-        return NcclSend(self.bell.receive(receipt=True), work, payload)
+        ring = self.bell.send(MESSAGE)
+        return NcclSend(ring, self.bell.receive(receipt=True), work, payload)
 
     def send_placeholder(self, spec: Spec) -> Ring:
         return self.bell.send(PLACEHOLDER)
@@ -158,13 +159,12 @@ class NcclChannel(Channel):
 
     def fetch(self, spec: Spec) -> torch.Tensor:
         """Return the message whose bell has rung; called inside `receiving`."""
-        dtype = in_transit(spec.dtype, self._message_dtype)
-        payload = torch.empty(spec.shape, dtype=dtype, device=spec.device)
+        payload = spec.empty(in_transit(spec.dtype, self._message_dtype))
         self._post(self._backend.recv, payload).wait()  # the link's stream does
         tensor = payload.to(spec.dtype)
         settle(self._device)
         tensor.record_stream(self._compute_stream)
-        self.bell.send(MESSAGE, receipt=True)
+        self._receipts.append(self.bell.send(MESSAGE, receipt=True))
         return tensor
 
     def warm_up(self, sends: bool) -> None:
@@ -190,9 +190,10 @@ class NcclChannel(Channel):
 class NcclSend(NamedTuple):
     """A message on its way to its receiver."""
 
+    ring: Ring
     receipt: Ring
-    work: Any  # is not waited for
-    payload: torch.Tensor  # must live as long as it is under way
+    work: Any
+    payload: torch.Tensor  # like the others, must live as long as it is under way
 
     def wait(self) -> None:
         self.receipt.wait()

@@ -4,7 +4,7 @@ from collections import ChainMap
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import nn
@@ -12,6 +12,7 @@ from torch import nn
 from paci import checkpoint
 from paci.checks import positive
 from paci.distributed.control import ControlChannel
+from paci.distributed.device import make_current, on_cuda, reset_peaks
 from paci.distributed.evaluation import evaluate
 from paci.distributed.failure import FailureMonitor, RankFailed
 from paci.distributed.handshake import clock_offset, exchange_shapes
@@ -19,6 +20,7 @@ from paci.distributed.links import Links, Specs
 from paci.distributed.rank_group import RankGroup
 from paci.distributed.scheduling_policy import batch_scheduling
 from paci.distributed.training import Training
+from paci.pipeline import SegmentGuard
 from paci.schedules import Schedule, build
 from paci.segment import Batch, Segment, Update
 from paci.simulation.event_loop import whole_windows
@@ -32,11 +34,14 @@ class DistributedPipeline:
     """Train a pipeline of which this process holds `stages`: a module, or several, in order.
 
     Every rank of the default process group makes one, with the same arguments but its own stages.
-    They are those of `LocalPipeline` without `cost`; `weights` is a name; and:
+    They are those of `Pipeline`, where `weights` is a name, and:
 
-    order       "dynamic": the schedule decides by what has arrived; "static": the order that it
-                takes at the default `Cost()` is fixed in advance, and results repeat bitwise
-    make_stage  makes a stage from the arguments of `Stage`, say `emulated.Emulation`
+    order          "dynamic": the schedule decides by what has arrived; "static": the order that it
+                   takes at the default `Cost()` is fixed in advance. Results then repeat bitwise;
+                   on GPUs only under `torch.use_deterministic_algorithms(True)`
+    message_dtype  floating-point type in which messages travel, for example torch.bfloat16, which
+                   rounds activations and gradients; None: their own
+    make_stage     makes a stage from the arguments of `Stage`, say `emulated.Emulation`
 
     Raises ValueError, at every rank, for unknown names, impossible sizes and unequal arguments.
     Once any rank has failed, every later call raises RuntimeError at every rank.
@@ -56,6 +61,7 @@ class DistributedPipeline:
         seed: int = 0,
         measure_every: int = 0,
         order: str = "dynamic",
+        message_dtype: torch.dtype | None = None,
         make_stage: Callable[..., Stage] = Stage,
     ):
         modules = [stages] if isinstance(stages, nn.Module) else list(stages)
@@ -63,15 +69,19 @@ class DistributedPipeline:
         self.microbatch = 0  # the number of the next one
         self.seconds = 0.0  # of training on the wall, all segments together
         self.interrupted = False  # whether the last segment was asked to end early
+        self._guard = SegmentGuard()
         self._segments = 0
         self._training: Training | None = None  # the segment in training
 
-        self._ranks = ranks = RankGroup()
+        device = next(modules[0].parameters(), torch.empty(0)).device
+        make_current(device)
+        self._batch = not on_cuda(device)
+        self._ranks = ranks = RankGroup(self._batch)
         try:
             ranks.check_equal(
                 stages=len(modules), schedule=getattr(schedule, "name", schedule),
                 accumulation=getattr(schedule, "accumulation", accumulation), slack=slack,
-                weights=weights, order=order, seed=seed,
+                weights=weights, order=order, message_dtype=message_dtype, seed=seed,
             )  # fmt: skip
             with ranks.raise_together():
                 if order not in ORDERS:
@@ -92,7 +102,7 @@ class DistributedPipeline:
             ranks.close()
             raise
 
-        self._links = Links(self.schedule.rank_of, ranks.rank, self.stages)
+        self._links = Links(self.schedule.rank_of, ranks.rank, self.stages, message_dtype)
         self._links.warm_up()
         self._clock_offset = clock_offset(ranks)
         self._inbox: SimpleQueue[Any] = SimpleQueue()
@@ -123,15 +133,21 @@ class DistributedPipeline:
         """
         batches = batches if isinstance(batches, Sequence) else list(batches)
         count, first = len(batches), self.microbatch
+        self._guard.check_drained("train")
         with self._failures.guard():
             self._ranks.check_equal(microbatches=count, first_microbatch=first)
         whole_windows(count, self.accumulation)
-        with self._failures.guard(first, self._where), batch_scheduling():
+        with self._failures.guard():
             specs = self._exchange_shapes(batches)
-            for stage in self.stages:
-                stage.begin_segment()
-            if self.stages[0].device.type == "cuda":
-                torch.cuda.reset_peak_memory_stats(self.stages[0].device)
+            with self._ranks.raise_together():
+                for stage in self.stages:
+                    stage.begin_segment()
+        with (
+            self._failures.guard(first, self._where),
+            self._guard.segment(self.stages),
+            batch_scheduling(self._batch),
+        ):
+            reset_peaks(self.stages[0].device)
             static = self.order == "static"
             self._segments += 1
             self._training = training = Training(
@@ -152,6 +168,7 @@ class DistributedPipeline:
         Raises ValueError, at every rank, if there are none or they do not fit the stages.
         """
         batches = batches if isinstance(batches, Sequence) else list(batches)
+        self._guard.check_drained("evaluate")
         with self._failures.guard():
             self._ranks.check_equal(microbatches=len(batches))
         positive("micro-batches to evaluate", len(batches))
@@ -187,6 +204,7 @@ class DistributedPipeline:
 
         Raises ValueError, at every rank and before it writes, if two stages name a weight alike.
         """
+        self._guard.check_drained("save")
         state = {"microbatch": self.microbatch, "seconds": self.seconds}
         with self._failures.guard():
             names = self.gather(checkpoint.names_of(self.stages))
@@ -204,6 +222,7 @@ class DistributedPipeline:
         Raises ValueError, at every rank and before anything is set, if it does not fit the stages
         of one.
         """
+        self._guard.check_drained("load")
         with self._failures.guard():
             newest = self.gather(checkpoint.newest(folder) if self.rank == 0 else None)[0]
             if newest is None:
@@ -225,6 +244,12 @@ class DistributedPipeline:
         self._control.join()
         self._links.close()
         self._ranks.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def _exchange_shapes(self, batches: Sequence[Batch]) -> Specs:
         return exchange_shapes(self._ranks, self.stages, self.schedule.rank_of, batches[0])

@@ -13,12 +13,12 @@ from paci.distributed.transport import link_errors
 
 class RankGroup:
     """All ranks of the default process group, on gloo. Every rank makes one, and all ranks call
-    each of its methods."""
+    each of its methods. Its threads are scheduled as a `batch`."""
 
-    def __init__(self) -> None:
+    def __init__(self, batch: bool = True) -> None:
         self.rank = dist.get_rank()
         self.size = dist.get_world_size()
-        with batch_scheduling():
+        with batch_scheduling(batch):
             self._group: dist.ProcessGroup | None = dist.new_group(
                 list(range(self.size)), backend="gloo"
             )

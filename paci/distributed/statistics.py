@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import torch
-
+from paci.distributed.device import device_memory
 from paci.distributed.engine import Engine
-from paci.segment import Segment, StageStatistics
+from paci.segment import DeviceMemory, Segment, StageStatistics
 from paci.simulation.event_loop import Step
 from paci.simulation.timeline import Timeline
 
@@ -20,7 +19,7 @@ class RankStatistics:
     ended: float
     interrupted: bool
     waiting: dict[str, float]
-    allocated: int | None
+    memory: DeviceMemory | None
     stages: list[StageStatistics]
 
     @classmethod
@@ -29,13 +28,12 @@ class RankStatistics:
     ) -> "RankStatistics":
         """Return those of a rank whose clock the `offset` turns into the common one."""
         stages = list(engine.stages.values())
-        device = stages[0].device
         return cls(
             started=started + offset,
             ended=engine.steps[-1].end + offset,
             interrupted=interrupted,
             waiting=dict(engine.waiting),
-            allocated=torch.cuda.max_memory_allocated(device) if device.type == "cuda" else None,
+            memory=device_memory(stages[0].device),
             stages=[StageStatistics.of(stage) for stage in stages],
         )
 
@@ -44,12 +42,12 @@ def segment_of(
     ranks: Sequence[RankStatistics], steps: Sequence[Step], losses: list[float], accumulation: int
 ) -> Segment:
     """Return the segment of all `ranks`, whose actions are `steps`."""
-    allocated = [rank.allocated for rank in ranks]
+    memory = [rank.memory for rank in ranks if rank.memory]
     return Segment.of(
         (stage for rank in ranks for stage in rank.stages),
         losses,
         Timeline(steps, len(ranks), accumulation),
         waiting=[rank.waiting for rank in ranks],
-        allocated=None if None in allocated else allocated,
+        device_memory=memory or None,
         interrupted=any(rank.interrupted for rank in ranks),
     )

@@ -17,6 +17,7 @@ from paci.distributed.control import ControlChannel, Notice
 from paci.distributed.engine import Engine
 from paci.distributed.failure import RankFailed
 from paci.distributed.links import Links, Specs, drain
+from paci.distributed.prefetch import batches_for
 from paci.distributed.rank_group import RankGroup
 from paci.distributed.statistics import RankStatistics, segment_of
 from paci.distributed.transport import link_errors
@@ -67,7 +68,7 @@ class Training:
         """Train on `batches`; return what all ranks did at the rank of the last stage, elsewhere
         None."""
         self._started = time.monotonic()
-        self.engine.run(batches)
+        self.engine.run(batches_for(self._links.stages, batches))
         own = RankStatistics.of(self.engine, self._started, self._offset, self.interrupted)
         everyones = self._ranks.gather(own)
         self._drain()

@@ -33,8 +33,8 @@ class Spec(NamedTuple):
     def of(cls, tensor: torch.Tensor) -> "Spec":
         return cls(tuple(tensor.shape), tensor.dtype, tensor.device)
 
-    def empty(self) -> torch.Tensor:
-        return torch.empty(self.shape, dtype=self.dtype, device=self.device)
+    def empty(self, dtype: torch.dtype | None = None) -> torch.Tensor:
+        return torch.empty(self.shape, dtype=dtype or self.dtype, device=self.device)
 
     def zeros(self) -> torch.Tensor:
         return torch.zeros(self.shape, dtype=self.dtype, device=self.device)

@@ -23,6 +23,7 @@ from paci.distributed.transport import Receiver
 from tests.paci import toys
 
 SEED = 5
+OPTIONS: dict = {}  # of all pipelines of this process
 
 
 def pipeline(modules, schedule="paci", accumulation=4, **options) -> paci.DistributedPipeline:
@@ -31,7 +32,9 @@ def pipeline(modules, schedule="paci", accumulation=4, **options) -> paci.Distri
         schedule,
         accumulation,
         seed=SEED,
-        **{"optimizer": toys.adamw, "loss_fn": toys.loss_fn, "lr_lambda": toys.warm_up} | options,
+        **{"optimizer": toys.adamw, "loss_fn": toys.loss_fn, "lr_lambda": toys.warm_up}
+        | OPTIONS
+        | options,
     )
 
 
@@ -58,11 +61,13 @@ def own_stages(schedule: str) -> list:
     return [modules[i] for i in paci.schedules.build(schedule, count).placement[dist.get_rank()]]
 
 
-def train_all(configurations: list[tuple[str, int, str, int]]) -> list[dict]:
-    """20 updates of each (schedule, accumulation, order, slack)."""
+def train_all(
+    configurations: list[tuple[str, int, str, int]], updates_of_each: int = 20
+) -> list[dict]:
+    """Make so many updates of each (schedule, accumulation, order, slack)."""
     results = []
     for schedule, accumulation, order, slack in configurations:
-        modules, batches = own_stages(schedule), toys.batches(20 * accumulation)
+        modules, batches = own_stages(schedule), toys.batches(updates_of_each * accumulation)
         line = pipeline(modules, schedule, accumulation, order=order, slack=slack)
         updates: list = []
         segment = line.train(batches, updates.append)

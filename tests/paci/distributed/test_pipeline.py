@@ -11,6 +11,7 @@ from paci.distributed.launch import spawn
 from paci.schedules import FixedOrder
 from paci.schedules.theory import drift_bound
 from tests.paci import fleet, toys
+from tests.paci.distributed.comparison import by_stage, check_equals_local
 
 CONFIGURATIONS = [
     (schedule, accumulation, order, slack)
@@ -105,27 +106,8 @@ def write_elsewhere(folder: Path, ranks: int) -> None:
     part.write_bytes(part.read_bytes()[:-1])
 
 
-def by_stage(by_rank: list[dict], key: str) -> list:
-    stages = {stage: w for of_rank in by_rank for stage, w in of_rank[key].items()}
-    return [stages[stage] for stage in range(len(stages))]
-
-
 def trained(ranks: int, configuration) -> list[dict]:
     return [r[CONFIGURATIONS.index(configuration)] for r in results(ranks)["train"]]
-
-
-def local(ranks, configuration, schedule=None):
-    """(weights by stage, segment, pipeline) of LocalPipeline, in the order of `schedule`, or its
-    own."""
-    name, accumulation, _, slack = configuration
-    modules = toys.stages(fleet.stages_of(name, ranks), dropout=0.3)
-    options = {"slack": slack} if schedule is None else {}
-    one = toys.pipeline(
-        modules, schedule or name, accumulation if schedule is None else None, seed=fleet.SEED,
-        **options,
-    )  # fmt: skip
-    segment = one.train(toys.batches(20 * accumulation))
-    return toys.weights(modules), segment, one
 
 
 cases = pytest.mark.parametrize("configuration", CONFIGURATIONS, ids=str)
@@ -135,20 +117,7 @@ fleets = pytest.mark.parametrize("ranks", [2, 3, 4])
 @cases
 @fleets
 def test_equals_local_to_the_last_bit(ranks, configuration):
-    """Static order: the same. Dynamic order: the same once the recording is replayed."""
-    ours = trained(ranks, configuration)
-    (segment,) = (r["segment"] for r in ours if r["segment"])
-    static = configuration[2] == "static"
-    rule = None if static else FixedOrder(segment.timeline.orders(), configuration[1])
-    weights, expected, one = local(ranks, configuration, rule)
-    assert toys.same(by_stage(ours, "weights"), weights)
-    assert segment.losses == expected.losses
-    assert segment.drift == expected.drift
-    assert segment.staleness == expected.staleness
-    assert segment.peak_in_flight == expected.peak_in_flight
-    assert segment.timeline.orders() == expected.timeline.orders()
-    evaluation = one.evaluate(toys.batches(3))
-    assert [r["evaluation"] for r in ours] == [evaluation] * ranks
+    check_equals_local(trained(ranks, configuration), configuration)
 
 
 @fleets
@@ -179,7 +148,7 @@ def test_books(ranks, configuration):
     assert all(r["segment"] is None and not r["updates"] for r in others)
     assert [u.number for u in updates] == list(range(1, 21))
     assert [u.seconds for u in updates] == sorted(u.seconds for u in updates)
-    assert segment.seconds * 0.5 < updates[-1].seconds <= last["seconds"]
+    assert 0 < updates[-1].seconds <= last["seconds"]
     assert {r["seconds"] for r in others} == {last["seconds"]}
     for rank, waiting in enumerate(segment.waiting):
         busy = segment.timeline.busy[rank]
@@ -193,12 +162,12 @@ def test_books(ranks, configuration):
 @fleets
 @pytest.mark.parametrize("schedule", EMULATED)
 def test_emulated_stages_take_their_time(ranks, schedule):
-    """No less than simulated; how much longer, whoever else is at the machine decides."""
+    """A wait may last longer than it was asked to, never shorter."""
     by_rank = [r[EMULATED.index(schedule)] for r in results(ranks)["emulated"]]
     (segment,) = filter(None, by_rank)
     stages = fleet.stages_of(schedule, ranks)
     expected = simulate(schedule, stages, 8, 4, cost=COST)
-    assert 0.95 * expected.makespan < segment.seconds < 10 * expected.makespan
+    assert segment.seconds > 0.95 * expected.makespan
     for ours, simulated in zip(segment.timeline.busy, expected.timeline.busy, strict=True):
         assert ours > 0.95 * simulated
 

@@ -1,0 +1,41 @@
+"""What ranks have trained, held against LocalPipeline."""
+
+from paci.schedules import FixedOrder
+from tests.paci import fleet, toys
+
+
+def by_stage(by_rank: list[dict], key: str) -> list:
+    """Put together {stage: value} of all ranks."""
+    stages = {stage: value for of_rank in by_rank for stage, value in of_rank[key].items()}
+    return [stages[stage] for stage in range(len(stages))]
+
+
+def local(ranks: int, configuration: tuple, updates: int, rule: FixedOrder | None = None) -> tuple:
+    """Return (weights by stage, segment, pipeline) of LocalPipeline, in the order of `rule`, or of
+    the schedule."""
+    name, accumulation, _, slack = configuration
+    modules = toys.stages(fleet.stages_of(name, ranks), dropout=0.3)
+    options = {"slack": slack} if rule is None else {}
+    one = toys.pipeline(
+        modules, rule or name, accumulation if rule is None else None, seed=fleet.SEED, **options
+    )
+    segment = one.train(toys.batches(updates * accumulation))
+    return toys.weights(modules), segment, one
+
+
+def check_equals_local(ours: list[dict], configuration: tuple, updates: int = 20) -> None:
+    """Static order: the same to the last bit. Dynamic order: so it is if the recording is
+    replayed."""
+    ranks = len(ours)
+    (segment,) = (r["segment"] for r in ours if r["segment"])
+    static = configuration[2] == "static"
+    rule = None if static else FixedOrder(segment.timeline.orders(), configuration[1])
+    weights, expected, one = local(ranks, configuration, updates, rule)
+    assert toys.same(by_stage(ours, "weights"), weights)
+    assert segment.losses == expected.losses
+    assert segment.drift == expected.drift
+    assert segment.staleness == expected.staleness
+    assert segment.peak_in_flight == expected.peak_in_flight
+    assert segment.timeline.orders() == expected.timeline.orders()
+    evaluation = one.evaluate(toys.batches(3))
+    assert [r["evaluation"] for r in ours] == [evaluation] * ranks

@@ -1,0 +1,105 @@
+"""Ranks that believe they drive GPUs: what `spawn` runs in each process."""
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from paci.distributed.failure import RankFailed
+from paci.distributed.transport import Spec
+from paci.stage.stage import Stage
+from tests.paci import fleet, toys
+from tests.paci.distributed.cuda import emulation
+
+
+class KernelStage(Stage):
+    """A stage whose every action puts kernels on the device, as it computes on the processor."""
+
+    seconds = 0.0005
+
+    def forward(self, microbatch, input, target=None):
+        emulation.launch("forward", self.seconds)
+        return super().forward(microbatch, input, target)
+
+    def evaluate(self, input, target=None):
+        emulation.launch("forward", self.seconds)
+        return super().evaluate(input, target)
+
+    def backward(self, microbatch, gradient=None, send=None):
+        emulation.launch("backward", self.seconds)
+        super().backward(microbatch, gradient, send)
+
+    def backward_input(self, microbatch, gradient=None, send=None):
+        emulation.launch("backward of the input", self.seconds)
+        super().backward_input(microbatch, gradient, send)
+
+    def backward_weight(self, microbatch):
+        emulation.launch("backward of the weights", self.seconds)
+        super().backward_weight(microbatch)
+
+    def update(self):
+        emulation.launch("optimizer", self.seconds)
+        super().update()
+
+
+def on_gpus(function: Callable[..., Any], *arguments: Any, eager: bool = False) -> Any:
+    """Call `function` in a process that believes it has GPUs."""
+    emulation.install(lazy_loading=True, eager=eager)
+    fleet.OPTIONS["make_stage"] = KernelStage
+    return function(*arguments)
+
+
+def all_of(jobs: list[tuple], eager: bool) -> tuple[list, dict]:
+    """Return the results of many (function, *arguments), and what the device has seen."""
+    results = on_gpus(fleet.all_of, jobs, eager=eager)
+    seen = {
+        "contexts": emulation.GPUS.contexts(),
+        "current device": torch.cuda.current_device(),
+        "spins": emulation.GPUS.spins,
+    }
+    return results, seen
+
+
+def out_of_memory(victim: int) -> tuple[str, str]:
+    """Return the kind and the sentence of the failure when there is no room for a message at rank
+    `victim`."""
+    empty = Spec.empty
+
+    def no_room(self: Spec, dtype: torch.dtype | None = None) -> torch.Tensor:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    line = fleet.pipeline(fleet.own_stage(dist.get_world_size()))
+    line.train(toys.batches(4))
+    if line.rank == victim:
+        Spec.empty = no_room
+    try:
+        line.train(toys.batches(400))
+    except RankFailed as failure:
+        return failure.kind, str(failure)
+    finally:
+        Spec.empty = empty
+    raise AssertionError("it trained without memory")
+
+
+def dies(victim: int, notes: Path) -> None:
+    """Train until rank `victim` is killed in its tenth backward; write down what each survivor
+    raises by itself."""
+    line = on_gpus(fleet.pipeline, fleet.own_stage(dist.get_world_size()))
+    if line.rank == victim:
+        backwards = iter(range(10))
+
+        def kill(*_) -> None:
+            if next(backwards, None) is None:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        line.stages[0].module.register_full_backward_pre_hook(kill)
+    try:
+        while True:
+            line.train(toys.batches(4) * 100)
+    except RankFailed as failure:
+        (notes / str(line.rank)).write_text(str(failure))
+        raise
