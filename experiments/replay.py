@@ -69,6 +69,11 @@ def _run_of(config: DictConfig, folder: Path) -> Run:
         raise ValueError(f"{folder} was emulated: its stages computed nothing to replay")
     if config.task == "throughput":
         raise ValueError(f"{folder} was a measurement of throughput: it keeps no model to compare")
+    if config.executor.get("message", "float32") != "float32":
+        raise ValueError(
+            f"{folder} sent its messages in {config.executor.message}, which rounds them: a replay "
+            "does not"
+        )
     if not (folder / "model").is_dir():
         raise ValueError(f"{folder} has no trained model to compare with: let the run finish first")
     if config.executor.name != "local":

@@ -35,7 +35,7 @@ from experiments.run.throughput import Throughput
 from experiments.run.training import Diverged, Training
 from experiments.terminal.summary import end
 from paci.distributed.failure import RankFailed, report_failure
-from paci.distributed.launch import end_process, spawn
+from paci.distributed.launch import check_loopback, ending_process, spawn
 
 TASKS = {"training": Training, "throughput": Throughput}
 """By the value of `task` in a configuration."""
@@ -48,6 +48,8 @@ EXHAUSTED = (torch.OutOfMemoryError.__name__, MemoryError.__name__)
 def main() -> None:
     with user_errors() if is_first() else silently_refused():
         config = compose(overrides(__doc__))
+        if config.executor.name != "local":
+            check_loopback()
         if started_by():
             check_started(config)
         else:
@@ -55,16 +57,14 @@ def main() -> None:
         run = Run(config)
         run.check()
         check_cached(run.folder)
-    if started_by():
-        join(config)
-    with user_errors(InUse):
-        status = train(run)
-    if is_first():
-        print(f"{run.folder.path}: {end(run.folder, status)}")
-    failed = status["state"] != "completed"
-    if started_by():
-        end_process(failed)
-    raise SystemExit(failed)
+    with ending_process() if started_by() else nullcontext():
+        if started_by():
+            join(config)
+        with user_errors(InUse):
+            status = train(run)
+        if is_first():
+            print(f"{run.folder.path}: {end(run.folder, status)}")
+        raise SystemExit(status["state"] != "completed")
 
 
 def train(run: Run) -> dict:

@@ -158,6 +158,9 @@ def _check_executor(config: DictConfig) -> None:
     executor = config.executor
     if executor.threads > 4 * (os.cpu_count() or 1):
         raise ValueError(f"executor.threads must be at most four per core, not {executor.threads}")
+    message = executor.get("message", "float32")
+    if message not in ("float32", "bfloat16"):
+        raise ValueError(f"executor.message must be float32 or bfloat16, not {message!r}")
     order = executor.get("order", "static")
     if order not in ("dynamic", "static"):
         raise ValueError(f"executor.order must be dynamic or static, not {order!r}")

@@ -28,6 +28,9 @@ def build_pipeline(run: Run) -> LocalPipeline | DistributedPipeline:
         return stage_module(config, run.corpus.vocabulary, run.cut, stage)
 
     torch.set_num_threads(executor.threads)
+    fixed_order = executor.name == "local" or executor.order == "static"
+    if executor.device == "cuda" and fixed_order:
+        make_deterministic()
     options = {
         "weights": method.weights,
         "optimizer": make_optimizer(config),
@@ -42,7 +45,20 @@ def build_pipeline(run: Run) -> LocalPipeline | DistributedPipeline:
     modules = [module(stage) for stage in _own_stages(config)]
     if executor.name == "emulated":
         options["make_stage"] = Emulation(run.cost)
-    return DistributedPipeline(modules, schedule_of(config), order=executor.order, **options)
+    return DistributedPipeline(
+        modules, schedule_of(config), order=executor.order,
+        message_dtype=getattr(torch, executor.get("message", "float32")), **options
+    )  # fmt: skip
+
+
+def make_deterministic() -> None:
+    """Let equal runs on a GPU be equal bitwise, which a fixed order of actions promises.
+
+    Some kernels are slower for it: flash attention's backward, for example, adds up its gradients
+    in an order that is otherwise left to the device.
+    """
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    torch.use_deterministic_algorithms(True)
 
 
 def clock_of(config: DictConfig) -> str:

@@ -8,6 +8,7 @@ import os
 from datetime import timedelta
 from pathlib import Path
 
+import torch
 import torch.distributed as dist
 from omegaconf import DictConfig
 
@@ -52,6 +53,9 @@ def check_started(config: DictConfig) -> None:
 
 def join(config: DictConfig) -> None:
     """Make torch.distributed's default group, of all the ranks that were started."""
+    if config.executor.device == "cuda":
+        # Before anything opens a context on GPU 0. SLURM may show each rank its own GPU only.
+        torch.cuda.set_device(local_rank() % torch.cuda.device_count())
     if started_by() == "torchrun":
         dist.init_process_group(backend(config), timeout=TIMEOUT)
         return
@@ -63,6 +67,11 @@ def join(config: DictConfig) -> None:
         dist.init_process_group(
             backend(config), store=store, rank=rank, world_size=size, timeout=TIMEOUT
         )
+
+
+def local_rank() -> int:
+    """Return this process's number among the ranks of its machine."""
+    return int(os.environ["LOCAL_RANK" if started_by() == "torchrun" else "SLURM_LOCALID"])
 
 
 def backend(config: DictConfig) -> str:

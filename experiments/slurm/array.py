@@ -29,6 +29,10 @@ from experiments.terminal.command_line import interruptible
 PATIENCE = 900.0
 """Seconds for SLURM to end a job that it has told to: at least a preemption's time of grace."""
 
+CPUS_BESIDE_A_GPU = 4
+"""Cores of a rank that drives a GPU: for its main thread, autograd's, and those that wait for
+messages, for NCCL and for the device."""
+
 
 class Shape(NamedTuple):
     """What a job asks for."""
@@ -50,8 +54,9 @@ class Shape(NamedTuple):
                 "set cluster.nodes to a divisor"
             )
         tasks = needed // nodes
-        gpus = tasks if config.executor.device == "cuda" else None
-        return cls(nodes, tasks, gpus, cluster.cpus_per_task or config.executor.threads)
+        on_gpus = config.executor.device == "cuda"
+        cpus = max(config.executor.threads, CPUS_BESIDE_A_GPU if on_gpus else 1)
+        return cls(nodes, tasks, tasks if on_gpus else None, cluster.cpus_per_task or cpus)
 
 
 class Task:

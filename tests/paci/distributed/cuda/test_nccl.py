@@ -141,7 +141,7 @@ def test_busy_times_are_the_devices():
     """An action ends when the device has done it."""
     for of_rank in results(3)[0]["train"]:
         for trained in of_rank:
-            for step in trained["segment"].timeline.steps if trained["segment"] else []:
+            for step in trained["segment"].timeline.rows if trained["segment"] else []:
                 assert step.end - step.start >= gpu_ranks.KernelStage.seconds
 
 
