@@ -16,10 +16,10 @@ RANKS = [*GPUS, "executor=distributed"]
     [
         (["scale=smoke", "cluster=slurm"], (1, 1, None, 1)),
         (["scale=smoke", "cluster=slurm", "executor=distributed"], (1, 4, None, 1)),
-        (GPUS, (1, 1, 1, 1)),
-        (RANKS, (1, 8, 8, 1)),
-        ([*RANKS, "cluster.gpus_per_node=4"], (2, 4, 4, 1)),
-        ([*RANKS, "cluster.gpus_per_node=6", "cluster.nodes=4"], (4, 2, 2, 1)),
+        (GPUS, (1, 1, 1, 4)),
+        (RANKS, (1, 8, 8, 4)),
+        ([*RANKS, "cluster.gpus_per_node=4"], (2, 4, 4, 4)),
+        ([*RANKS, "cluster.gpus_per_node=6", "cluster.nodes=4"], (4, 2, 2, 4)),
         ([*RANKS, "cluster.cpus_per_task=6"], (1, 8, 8, 6)),
     ],
 )
