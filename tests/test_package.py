@@ -69,4 +69,4 @@ def test_runs_and_figures_need_no_checkout(installed, tmp_path):
     run(python, "-m", "paper_figures", "runs", folder=tmp_path)
     run(python, "-m", "paper_figures.report", "runs", folder=tmp_path)
     assert (tmp_path / "runs/figures/report.html").is_file()
-    assert (tmp_path / "runs/figures/loss_vs_tokens.png").stat().st_size > 1000
+    assert (tmp_path / "runs/figures/figure_5_training_loss.png").stat().st_size > 1000
