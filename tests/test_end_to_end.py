@@ -1,0 +1,104 @@
+"""Smoke runs of every task and executor, read by `analysis`, drawn by `paper_figures`."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+import runlog
+from analysis import read_runs
+from analysis.manifest import BROKEN, MADE, read_manifest
+from experiments import extrapolate, train
+from paper_figures.command import main, scripts
+from tests.experiments.smoke import call
+
+FLUSH, PACI = "method=1f1b-flush", "method=paci"
+REAL = ["executor=distributed", "stages=2"]
+Q1 = ["experiment=q1", "tokens=2560"]
+Q2 = ["experiment=q2", "tokens=2560", *REAL]
+Q3 = ["experiment=q3", "executor=local"]
+Q3_EMULATED = ["experiment=q3-emulated", "stages=2", "method.accumulation=8"]
+Q3_REAL = ["experiment=q3-real", "method.accumulation=8", *REAL]
+RUNS = {
+    "training-local": [
+        [*Q1, FLUSH, "method.accumulation=8"],
+        [*Q1, PACI, "method.accumulation=8"],
+        [*Q1, PACI, "method.accumulation=4"],
+        [*Q1, PACI, "method.accumulation=4", "method.weights=stashed"],
+        [*Q1, "method=async-1f1b"],
+    ],
+    "training-distributed": [
+        [*Q2, FLUSH, "method.accumulation=4"],
+        [*Q2, PACI, "method.accumulation=4", "timeline=true"],
+    ],
+    "training-emulated": [["executor=emulated", "stages=2", "tokens=2560"]],
+    "throughput-local": [
+        [*Q3, method, f"method.accumulation={count}"]
+        for method in (FLUSH, PACI)
+        for count in (2, 4, 8)
+    ],
+    "throughput-emulated": [[*Q3_EMULATED, method] for method in (FLUSH, PACI)],
+    "throughput-distributed": [[*Q3_REAL, method] for method in (FLUSH, PACI)],
+}
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    """The folder of all runs, what `analysis` reads of it, and what `paper_figures` makes of it."""
+    torch.set_num_threads(1)
+    folder = tmp_path_factory.mktemp("study")
+    corpus = tmp_path_factory.mktemp("corpus")
+    for name, runs in RUNS.items():
+        shared = ["scale=smoke", f"runs={folder / name}", f"data.folder={corpus}"]
+        for run in runs:
+            assert call(train, [*shared, *run]) == 0, (name, run)
+    assert call(extrapolate, ["scale=smoke", f"runs={folder / 'extrapolation'}"]) == 0
+    frames = read_runs(folder)
+    assert main(argv=[str(folder)]) == 0
+    return SimpleNamespace(folder=folder, frames=frames, made=read_manifest(folder / "figures"))
+
+
+def test_every_run_is_read_and_no_key_is_missing_or_unknown(study):
+    states = study.frames.runs["state"]
+    assert len(states) == sum(map(len, RUNS.values()))
+    assert set(states) == {"completed"}
+    emulated = "training-emulated/paci-a4-b8-s0"
+    assert study.frames.notes == [f"{emulated}: left aside, of no experiment."]
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_every_log_has_the_keys_of_its_record(study, name):
+    """Asked of the files themselves, so that the reader above is checked, too."""
+    for folder in map(Path, sorted((study.folder / name).glob("*/"))):
+        if "throughput" in name:
+            logs = {runlog.THROUGHPUT: [runlog.RepetitionLine], runlog.STAGES: [runlog.StageLine]}
+        else:
+            lines = [runlog.UpdateLine, runlog.EvaluationLine]
+            logs = {runlog.METRICS: lines, runlog.STAGES: [runlog.StageLine]}
+        for file, records in logs.items():
+            rows, unreadable = runlog.read_lines(folder / file)
+            assert rows
+            assert not unreadable
+            for row in rows:
+                assert any(
+                    runlog.required(record) <= row.keys() <= {*runlog.keys(record)}
+                    for record in records
+                ), (folder, file, row.keys())
+
+
+def test_every_number_that_a_log_must_have_is_a_number(study):
+    frames = study.frames
+    assert frames.updates.notna().all(axis=None)
+    assert frames.evaluations.notna().all(axis=None)
+    assert frames.throughput.notna().all(axis=None)
+    assert frames.stages.drop(columns="allocated_bytes").notna().all(axis=None)
+
+
+def test_every_figure_and_table_is_made(study):
+    assert study.made.keys() == {*scripts()}
+    assert {name: item.why for name, item in study.made.items() if item.state == BROKEN} == {}
+    assert {name: item.why for name, item in study.made.items() if item.state != MADE} == {}
+    for item in study.made.values():
+        assert item.files
+        assert all((study.folder / "figures" / file).stat().st_size for file in item.files)
