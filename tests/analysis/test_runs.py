@@ -194,6 +194,16 @@ def test_a_repeated_seed_is_counted_once(write_run):
     assert frames.notes == ["b: not used: repeats the seed and configuration of another."]
 
 
+def test_a_training_does_not_repeat_a_measurement_of_throughput(write_run, write_throughput):
+    write_throughput("a", experiment="q1", executor="local", clock="simulated")
+    write_run("b", method="1f1b-flush", stages=2, accumulation=4, executor={"name": "local"})
+    frames = read_runs(write_run.root)
+    settings = ["experiment", "scale", "clock", "batch", "variant", "seed", "recipe"]
+    assert frames.runs[settings].nunique().tolist() == [1] * len(settings)
+    assert set(frames.runs["state"]) == {"completed"}
+    assert frames.notes == []
+
+
 def test_different_recipes_are_never_averaged(write_run):
     write_run("a", seed=0)
     write_run("b", seed=1, optimizer={"name": "adamw", "lr": 0.1})
