@@ -137,6 +137,11 @@ class RunFolder:
         last |= {"ended": ended.isoformat(timespec="milliseconds"), "wall_seconds": seconds}
         runlog.write_json(self.path / runlog.ENVIRONMENT, [*earlier, last])
 
+    def begun_with_commit(self) -> str:
+        """Return the commit of the code with which the run began, as environment.json has it."""
+        commits = [start.get("commit") for start in self._starts() if not start.get("from_update")]
+        return (commits or [None])[-1] or "unknown"
+
     def _starts(self) -> list[dict]:
         try:
             return runlog.read_json(self.path / runlog.ENVIRONMENT, list) or []

@@ -60,19 +60,19 @@ class Run:
 
     def check(self) -> None:
         """Raise ValueError if the folder holds the run of another configuration, or if the run
-        would go on from a checkpoint with another corpus, cost table, code or PyTorch than it
-        began with: it would mix two runs."""
+        would go on from a checkpoint with another corpus, cost table, code or package than it
+        began with, and so mix two runs. A completed run is not asked."""
         self.folder.check_config()
-        if self.folder.finished or not self.folder.checkpointed_update:
+        if self.folder.status().get("state") == "completed" or not self.folder.checkpointed_update:
             return
         begun = self.folder.identity()
-        if begun is None:  # a folder of an older version, which did not say
+        if begun is None:  # a folder of an older version has no identity.json
             return
         if found := changes(begun, self.corpus.fingerprint, self.folder.cost()):
             raise ValueError(
-                f"{self.folder.path} cannot go on, as it began with something else ("
-                f"{'; '.join(found)}): restore what it began with, or remove the folder to begin "
-                "anew"
+                f"{self.folder.path} cannot go on, as it began with something else "
+                f"({'; '.join(found)}): restore that to finish it (environment.json records "
+                f"commit {self.folder.begun_with_commit()}), or start anew with runs=..."
             )
 
     @property

@@ -2,6 +2,7 @@ import json
 import math
 import os
 import re
+import shutil
 import signal
 from itertools import pairwise
 
@@ -10,6 +11,7 @@ import torch
 from omegaconf import OmegaConf
 from transformers import GPT2LMHeadModel
 
+import runlog
 from experiments import data, models
 from experiments import train as command
 from experiments.config import compose
@@ -210,33 +212,69 @@ def test_a_run_names_its_corpus_code_and_packages(trained):
     assert identity["cost"] is None
 
 
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory, corpus):
+    """The folder of a run that was interrupted after its first checkpoint, to copy."""
+
+    def stop():
+        raise KeyboardInterrupt
+
+    runs = tmp_path_factory.mktemp("begun")
+    with pytest.MonkeyPatch.context() as patch:
+        at_update(patch, 8, stop)
+        settings = ["scale=smoke", "tokens=2560", f"runs={runs}", f"data.folder={corpus}"]
+        return train(settings).path
+
+
+def changed(folder, path, value):
+    """Record in identity.json that the run began with `value` at the keys `path`."""
+    identity = place = json.loads((folder / "identity.json").read_text())
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+    (folder / "identity.json").write_text(json.dumps(identity))
+
+
 @pytest.mark.parametrize(
     ("path", "other", "named"),
     [
-        (("corpus", "train", "sha256"), "0", "the train split has other tokens"),
+        (("corpus", "train", "sha256"), "0", "the corpus: the train split has other tokens"),
         (("corpus", "tokeniser", "sha256"), "0", "the vocabulary of the tokeniser bytes"),
         (("code", "paci/local.py"), "0", "the code: paci/local.py"),
         (("packages", "torch"), "1.0", "the packages: torch was 1.0, is "),
         (("cost",), {"forward": [1.0]}, "cost.json: forward was [1.0], is None"),
     ],
 )
-def test_a_run_does_not_go_on_as_another(settings, path, other, named, monkeypatch, capsys):
-    def stop():
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        at_update(patch, 8, stop)
-        folder = train(settings).path
-    file = folder / "identity.json"
-    identity = place = json.loads(file.read_text())
-    for key in path[:-1]:
-        place = place[key]
-    place[path[-1]] = other
-    file.write_text(json.dumps(identity))
+def test_a_run_does_not_go_on_as_another(settings, begun, tmp_path, path, other, named, capsys):
+    folder = shutil.copytree(begun, tmp_path / "runs" / begun.name)
+    changed(folder, path, other)
     written = stamps(folder)
     assert call(command, settings) == 2
-    assert named in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert named in said
+    (start,) = json.loads((folder / "environment.json").read_text())
+    assert f"commit {start['commit']}), or start anew with runs=" in said
     assert stamps(folder) == written
+
+
+@pytest.mark.parametrize("state", ["failed", "diverged", "out-of-memory"])
+def test_nor_does_a_run_that_is_tried_again(settings, begun, tmp_path, state, capsys):
+    folder = shutil.copytree(begun, tmp_path / "runs" / begun.name)
+    status = runlog.Status(state, None, 8, 10)
+    runlog.write_json(folder / "status.json", runlog.as_json(status))
+    changed(folder, ("code", "paci/local.py"), "0")
+    assert call(command, settings) == 2
+    assert "the code: paci/local.py" in capsys.readouterr().err
+
+
+def test_a_completed_run_is_left_alone_whatever_changed(settings, trained, tmp_path, capsys):
+    folder = shutil.copytree(trained, tmp_path / "runs" / trained.name)
+    changed(folder, ("code", "paci/local.py"), "0")
+    assert call(command, settings) == 0
+    said = capsys.readouterr()
+    assert said.out.startswith(f"{folder}: completed")
+    assert said.err == ""
 
 
 # Ends that are no success

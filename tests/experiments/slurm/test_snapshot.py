@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from experiments.run import environment
+from experiments.run import environment, identity
 from experiments.slurm import snapshot
 
 
@@ -43,6 +43,17 @@ def test_to_look_leaves_nothing(project, tmp_path):
     looked = snapshot.look(tmp_path / "runs")
     assert not (tmp_path / "runs").exists()
     assert looked == snapshot.take(tmp_path / "runs")
+
+
+def test_a_requeued_job_goes_on_with_the_code_that_it_began_with(project, tmp_path, monkeypatch):
+    """Its identity is that of the snapshot, whatever has become of the checkout."""
+    monkeypatch.setattr(identity, "ROOT", project)
+    submitted = identity.code()
+    taken = snapshot.take(tmp_path)
+    (project / "paci" / "a.py").write_text("one = 2\n")
+    assert identity.code() != submitted
+    monkeypatch.setattr(identity, "ROOT", taken.path)  # which is a job's ROOT: see below
+    assert identity.code() == submitted
 
 
 def test_a_snapshot_is_imported_in_place_of_the_checkout_and_knows_its_commit(tmp_path):
