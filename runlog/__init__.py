@@ -43,7 +43,7 @@ from runlog.records import (
     keys,
     required,
 )
-from runlog.writing import append, drafted, write, write_json
+from runlog.writing import append, drafted, drafts, write, write_json
 
 CONFIG = "config.yaml"
 CODE_DIFF = "code.diff"
@@ -96,6 +96,7 @@ __all__ = [
     "as_json",
     "deviations",
     "drafted",
+    "drafts",
     "keys",
     "read_json",
     "read_lines",

@@ -2,6 +2,7 @@
 
 import json
 import os
+import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,21 +10,30 @@ from typing import Any
 
 from runlog.records import as_json
 
+DRAFT = ".draft-"
+"""The first characters of a draft's name."""
+
 
 @contextmanager
 def drafted(path: Path) -> Iterator[Path]:
     """Give a draft beside `path` to be written inside the block; it takes the place of `path` when
     the block ends, and is removed if the block raises.
 
-    The draft keeps the suffix of `path`, by which some libraries choose a format.
+    The draft keeps the suffix of `path`, by which some libraries choose a format. No two drafts
+    have the same name, not even those of processes on different machines.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{os.getpid()}.{path.name}")
+    draft = path.with_name(f"{DRAFT}{uuid.uuid4().hex[:12]}.{path.name}")
     try:
         yield draft
         os.replace(draft, path)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def drafts(folder: Path) -> list[Path]:
+    """Return the drafts in a folder: of processes at work, and of processes that were killed."""
+    return list(folder.glob(f"{DRAFT}*"))
 
 
 def write(path: Path, content: str | bytes) -> None:

@@ -17,6 +17,7 @@ from filelock import FileLock
 from omegaconf import OmegaConf
 from tqdm import tqdm
 
+import runlog
 from experiments import CONF
 from experiments.data import sources, tokenisers
 from experiments.data.fingerprint import (
@@ -138,9 +139,7 @@ def _current(folder: Path, config: Any, recorded: dict) -> dict:
 
 
 def _record(folder: Path, fingerprint: dict) -> None:
-    draft = folder / f"{FINGERPRINT}.partial"
-    draft.write_text(json.dumps(fingerprint, indent=1))
-    draft.replace(folder / FINGERPRINT)
+    runlog.write_json(folder / FINGERPRINT, fingerprint)
 
 
 def _paths(folder: Path) -> tuple[Path, Path]:
@@ -177,9 +176,8 @@ def _write(folder: Path, config: Any) -> None:
         disable_progress_bars()
     files = describe_files(sources.named(config.source).files(config))  # as they are before reading
     folder.mkdir(exist_ok=True)
-    # What a process left that was killed: no other is at work, since we hold the lock.
-    for partial in folder.glob("*.partial"):
-        partial.unlink()
+    for draft in runlog.drafts(folder):  # of a process that was killed, since we hold the lock
+        draft.unlink()
     scratch = folder / "scratch"
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir()

@@ -1,4 +1,4 @@
-"""One split of a corpus on disk: tokens to map into memory, and a header that says whose.
+"""One split of a corpus on disk: a header, and tokens that are mapped into memory.
 
 bytes 0 .. 4095    b"PACITOK\\n", a JSON object, spaces (so `head -1` and `head -c` show it)
 bytes 4096 ..      the tokens: little-endian uint16, each document followed by end-of-text
@@ -7,7 +7,6 @@ bytes 4096 ..      the tokens: little-endian uint16, each document followed by e
 import hashlib
 import json
 import os
-import uuid
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from experiments.data.tokenisers import Tokeniser
+from runlog import drafted
 
 MAGIC = b"PACITOK\n"
 HEADER_BYTES = 4096
@@ -24,7 +24,7 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class Header:
-    """What a token file says about itself; `sha256` is that of the token bytes."""
+    """The header of a token file; `sha256` is the digest of the token bytes."""
 
     version: int
     source: str
@@ -40,8 +40,8 @@ class TokenFile:
     """A token file, mapped read-only.
 
     Attributes:
-        path: where it lies.
-        header: what it says about itself.
+        path: the file.
+        header: counts, tokeniser and checksum.
         tokens: uint16 array of shape (header.tokens,), read from disk as it is used.
     """
 
@@ -56,7 +56,7 @@ class TokenFile:
         Args:
             verify: read all of it once and compare the checksum (about a second per GB).
         Raises:
-            ValueError: it is not a token file, or is truncated or damaged.
+            ValueError: the file is not a token file, or is truncated or damaged.
         """
         path = Path(path)
         with path.open("rb") as file:
@@ -84,34 +84,27 @@ class TokenFile:
         Args:
             documents: iterable of at least one integer array, the tokens of one document each.
             source: the name of the source, for the header.
-            tokeniser: whose `name` and `vocabulary` go to the header, and whose `end_of_text`
-                follows every document.
+            tokeniser: the tokeniser that made the tokens; its `name` and `vocabulary` go to the
+                header, and its `end_of_text` follows every document.
         Returns:
             The TokenFile, opened.
         """
         path = Path(path)
-        # In the same folder, since a rename is atomic only within one file system.
-        partial = path.with_name(f"{path.name}.{uuid.uuid4().hex}.partial")
         end_of_text = np.array([tokeniser.end_of_text], TOKEN).tobytes()
         digest, count, size = hashlib.sha256(), 0, 0
-        try:
-            with partial.open("wb") as file:
-                file.write(bytes(HEADER_BYTES))  # no magic yet: not a token file until complete
-                for document in documents:
-                    data = np.asarray(document).astype(TOKEN).tobytes() + end_of_text
-                    digest.update(data)
-                    count += 1
-                    size += len(data) // TOKEN.itemsize
-                    file.write(data)
-                file.seek(0)
-                names = (VERSION, source, tokeniser.name, tokeniser.vocabulary)
-                file.write(_format(Header(*names, count, size, digest.hexdigest())))
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(partial, path)
-        except BaseException:
-            partial.unlink(missing_ok=True)
-            raise
+        with drafted(path) as draft, draft.open("wb") as file:
+            file.write(bytes(HEADER_BYTES))  # no magic yet: not a token file until complete
+            for document in documents:
+                data = np.asarray(document).astype(TOKEN).tobytes() + end_of_text
+                digest.update(data)
+                count += 1
+                size += len(data) // TOKEN.itemsize
+                file.write(data)
+            file.seek(0)
+            names = (VERSION, source, tokeniser.name, tokeniser.vocabulary)
+            file.write(_format(Header(*names, count, size, digest.hexdigest())))
+            file.flush()
+            os.fsync(file.fileno())
         return cls.open(path, verify=False)
 
 

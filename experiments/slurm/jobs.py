@@ -1,9 +1,8 @@
-"""Which runs are whose jobs, and what SLURM's queue says of them; no accounting is needed.
+"""The jobs of runs: a record of those submitted, and SLURM's queue. No accounting is needed.
 
 RUNS/.jobs/submitted.jsonl    a line per job: its run, its id, its log, when it was submitted
 """
 
-import json
 import shutil
 import subprocess
 from collections.abc import Iterable, Iterator
@@ -13,10 +12,14 @@ from typing import NamedTuple
 
 from filelock import FileLock, Timeout
 
+from runlog import append, read_lines
+
+SUBMITTED = "submitted.jsonl"
+
 
 class Job(NamedTuple):
-    """A job that was submitted for a run, by the name of the run's folder; `id` as squeue has it:
-    12, or 12_3 in an array; `submitted` in seconds since 1970."""
+    """A job that was submitted for a run, which is given by the name of its folder. `id` is written
+    as squeue writes it: 12, or 12_3 in an array; `submitted` is in seconds since 1970."""
 
     run: str
     id: str
@@ -33,14 +36,15 @@ class Queued(NamedTuple):
 
 
 def folder_of(runs: Path) -> Path:
-    """Where the jobs of a folder of runs keep their files."""
+    """Return the folder in which the jobs of a folder of runs keep their files."""
     return runs / ".jobs"
 
 
 @contextmanager
 def submitting(runs: Path) -> Iterator[None]:
-    """Inside, nobody else submits runs of this folder: to look what is in the queue and to submit
-    what is not is one step. Raises ValueError if somebody else takes too long over it."""
+    """Keep everybody else from submitting runs of this folder inside the block, so that reading the
+    queue and submitting what is not in it is one step. Raises ValueError if somebody else takes too
+    long over it."""
     folder_of(runs).mkdir(parents=True, exist_ok=True)
     try:
         with FileLock(folder_of(runs) / "submitting.lock", timeout=120):
@@ -53,26 +57,19 @@ def submitting(runs: Path) -> Iterator[None]:
 
 def record(runs: Path, jobs: Iterable[Job]) -> None:
     """Append a line for each of `jobs`, whose runs are in the folder `runs`."""
-    with (folder_of(runs) / "submitted.jsonl").open("a") as file:
-        file.write("".join(json.dumps(job._asdict()) + "\n" for job in jobs))
+    append(folder_of(runs) / SUBMITTED, (job._asdict() for job in jobs))
 
 
 def newest_jobs(runs: Path) -> dict[str, Job]:
-    """{run: the job that was submitted last for it}."""
-    jobs = {}
-    file = folder_of(runs) / "submitted.jsonl"
-    for line in file.read_text().splitlines() if file.exists() else []:
-        try:
-            job = Job(**json.loads(line))
-        except (ValueError, TypeError):  # half a line, of a command that was killed
-            continue
-        jobs[job.run] = job
-    return jobs
+    """Return {run: the job that was submitted last for it}. Lines that hold no job are skipped."""
+    rows, _ = read_lines(folder_of(runs) / SUBMITTED)
+    jobs = (Job(**row) for row in rows if row.keys() == {*Job._fields})
+    return {job.run: job for job in jobs}
 
 
 def queue(ids: Iterable[str]) -> dict[str, Queued] | None:
-    """Those of the jobs `ids` that are in SLURM's queue, waiting or at work; None if there is no
-    SLURM on this machine. Raises ValueError if it does not answer."""
+    """Return those of the jobs `ids` that are in SLURM's queue, waiting or at work; None if there
+    is no SLURM on this machine. Raises ValueError if SLURM does not answer."""
     ids = {id.partition("_")[0] for id in ids}
     if shutil.which("squeue") is None:
         return None
@@ -94,7 +91,8 @@ def queue(ids: Iterable[str]) -> dict[str, Queued] | None:
 
 
 def cancel(ids: Iterable[str]) -> None:
-    """Raises ValueError, in SLURM's words, if it does not end them all: somebody else's, say."""
+    """Cancel the jobs. Raises ValueError, in SLURM's words, if it does not end all of them, because
+    one is somebody else's, say."""
     asked = subprocess.run(["scancel", *ids], capture_output=True, text=True)
     if asked.returncode:
         said = asked.stderr.strip().splitlines() or ["scancel failed"]

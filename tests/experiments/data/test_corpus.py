@@ -247,8 +247,8 @@ def test_a_killed_preparation_leaves_nothing_that_looks_whole(configuration, tex
     assert killed.returncode == 9
     folder = corpus.folder_of(config)
     left = sorted(path.name for path in folder.iterdir())
-    assert left[0] == "scratch"
-    assert [Path(name).suffix for name in left[1:]] == [".partial"]
+    assert left[-1] == "scratch"
+    assert [name[:7] for name in left[:-1]] == [".draft-"]
     with pytest.raises(ValueError, match="there is no prepared corpus"):
         load(config)
 
