@@ -1,5 +1,5 @@
-"""Measurements that the runs of a folder share: two measurements never agree exactly, and runs that
-are to be compared must share one."""
+"""A cache of the measurements that the runs of a folder share. Two measurements never agree
+exactly, so runs that are to be compared must share one."""
 
 import json
 from collections.abc import Callable
@@ -15,10 +15,10 @@ from runlog import COST, COSTS, CUTS, CostTable, Damaged, read_json, required, w
 
 
 def cached(file: Path, key: dict, measure: Callable[[], Any]) -> Any:
-    """Return, as JSON has it, the result of `measure` when `key` (all that the result depends on)
-    was first asked for.
+    """Return the result of `measure` from the first call with `key`, which holds everything that
+    the result depends on. Key and result are JSON.
 
-    One process at a time measures. An exception of `measure` is not cached.
+    One process at a time measures. If `measure` raises, nothing is cached.
     """
     text = json.dumps(key)
     file.parent.mkdir(parents=True, exist_ok=True)

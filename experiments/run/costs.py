@@ -1,8 +1,8 @@
-"""The times on a run's simulated clock: given ones, or those of this machine.
+"""The times on a run's simulated clock: given, or measured on this machine.
 
 With `executor.cost=measured` they are the seconds that each stage of the run's model takes for a
-micro-batch, here, in this precision and with these threads: one table for every method of a
-comparison, and none of them made up.
+micro-batch on this machine, with the run's precision and number of threads. All methods of a
+comparison share one table.
 """
 
 import statistics

@@ -1,4 +1,4 @@
-"""The machine and the code of a run, for the record."""
+"""The machine and the code of a run, for environment.json."""
 
 import os
 import platform
@@ -7,11 +7,12 @@ from importlib.metadata import version
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+"""The folder of the packages: the checkout, a copy of it, or site-packages."""
 PACKAGES = ("torch", "transformers", "datasets", "tiktoken", "numpy")
 
 
 def describe_environment() -> dict:
-    """Machine, Python, package versions, and the commit (marked if files differ from it)."""
+    """Return the fields of `runlog.Start` that describe the machine, the packages and the code."""
     return {
         "platform": platform.platform(),
         "processor": processor(),
@@ -23,7 +24,7 @@ def describe_environment() -> dict:
 
 
 def processor() -> str:
-    """Its model, as the system calls it."""
+    """Return the name of the processor's model."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
@@ -33,8 +34,8 @@ def processor() -> str:
 
 
 def commit() -> str | None:
-    """Of this code, marked "-dirty" if files differ from it; None if that is not known."""
-    if (ROOT / "COMMIT").exists():  # a copy of the code: git would tell of the folder around it
+    """Return the commit of this code, with "-dirty" if files differ from it; None if unknown."""
+    if (ROOT / "COMMIT").exists():  # a copy of the code; git would describe the folder around it
         return (ROOT / "COMMIT").read_text()
     try:
         found = subprocess.run(

@@ -1,4 +1,4 @@
-"""The folder of one run, as its process writes it; `runlog` says what is in it."""
+"""The folder of one run, as its process writes it; `runlog` lists the files."""
 
 import json
 import math
@@ -21,9 +21,9 @@ ELSEWHERE = (
     *("seeds", "batches", "accumulations", "counts", "sizes"),
     *("count", "size", "devices"),
 )
-"""Keys that do not change a run's numbers: where it happens, beside which runs, what it saves."""
+"""Keys that do not change a run's numbers: where it runs, beside which others, what it saves."""
 RESULTS = ("completed", "diverged", "failed", "out-of-memory")
-"""States that a run does not go on from."""
+"""States of a run that has ended."""
 _NOT_SET = "not set"
 
 
@@ -32,7 +32,7 @@ class InUse(ValueError):
 
 
 class RunFolder:
-    """The run of `config` in `path`; one process at a time may hold it (`claimed`)."""
+    """The run of `config` in the folder `path`; one process at a time may hold it (`claimed`)."""
 
     def __init__(self, path: Path, config: DictConfig):
         self.path = path
@@ -44,8 +44,8 @@ class RunFolder:
 
     @contextmanager
     def claimed(self) -> Iterator[None]:
-        """Hold the folder; make it if need be. Raises ValueError if it holds the run of another
-        configuration, and `InUse` if another process is at it."""
+        """Hold the folder inside the block; make it if need be. Raises ValueError if it has the run
+        of another configuration, and `InUse` if another process holds it."""
         self.check_config()
         self.path.mkdir(parents=True, exist_ok=True)
         try:
@@ -57,12 +57,12 @@ class RunFolder:
 
     @property
     def finished(self) -> bool:
-        """Whether nothing is left to do; with `retry`, only if the run is completed."""
+        """Whether a sweep leaves the run alone: it has ended or, with `retry`, is completed."""
         return self.status().get("state") in (RESULTS if not self.config.retry else ["completed"])
 
     @property
     def held(self) -> bool:
-        """Whether a process is at the run, as far as locks tell here."""
+        """Whether a process holds the run, as far as file locks show it on this machine."""
         lock = self.path / runlog.LOCK
         if not lock.exists():
             return False
@@ -73,8 +73,8 @@ class RunFolder:
             return True
 
     def plan(self) -> None:
-        """Say what is to be run here, unless a run has started: whoever reads the folder then
-        knows of the run before it starts, and also if it never does."""
+        """Write config.yaml, unless a run has started. A reader of the folder then knows the run
+        before it starts, and also if it never does."""
         if not self._holds_a_run():
             self.path.mkdir(parents=True, exist_ok=True)
             runlog.write(self.path / runlog.CONFIG, OmegaConf.to_yaml(_own(self.config)))
@@ -115,7 +115,8 @@ class RunFolder:
             )
 
     def _holds_a_run(self) -> bool:
-        """Whether there is a configuration, and anything besides it: else it is but a plan."""
+        """Return whether the folder has a configuration and anything besides; a lone configuration
+        is a plan, which may still change."""
         files = {file.name for file in self.path.glob("[!.]*")}
         return runlog.CONFIG in files and len(files) > 1
 
@@ -201,9 +202,9 @@ class RunFolder:
         return runlog.read_lines(self.path / file)[0]
 
     def rewind(self, update: int) -> None:
-        """Remove all records after `update`, where the run goes on from a checkpoint, and all
-        repetitions, which always begin anew. Warns if earlier updates are not in the log (the disk
-        was full, the file was edited): they are in the weights all the same."""
+        """Remove all records after `update`, from which the run goes on, and all repetitions, which
+        always begin anew. Warn if earlier updates are missing from the log (the disk was full, or
+        the file was edited); the weights contain them all the same."""
         for name in (runlog.METRICS, runlog.STAGES, runlog.THROUGHPUT):
             file = self.path / name
             if file.exists():  # the line of a repetition has no update

@@ -1,4 +1,4 @@
-"""What a run's numbers depend on beside its configuration, and whether that is still the same."""
+"""The identity of a run (all that its numbers depend on beside its configuration), and changes."""
 
 import ast
 import hashlib
@@ -11,7 +11,7 @@ from experiments.run.environment import ROOT
 from runlog import Identity
 
 PACKAGES = ("torch", "transformers", "numpy")
-"""Those that compute."""
+"""Packages that compute."""
 CODE = (
     *("paci", "experiments/run", "experiments/data", "experiments/models"),
     "experiments/optimizers",
@@ -20,14 +20,14 @@ CODE = (
 
 
 def identity(corpus: dict[str, Any], cut: list[range], cost: dict[str, Any] | None) -> Identity:
-    """Return the identity of a run that begins now, with a corpus of this fingerprint and, on a
-    clock of measured times, this cost table."""
+    """Return the identity of a run that begins now. `corpus` is the corpus's fingerprint, `cost`
+    the content of cost.json, None without measured times."""
     ends = [[units.start, units.stop] for units in cut]
     return Identity(corpus, ends, cost, packages(), code())
 
 
 def changes(begun: Identity, corpus: dict[str, Any], cost: dict[str, Any] | None) -> list[str]:
-    """Say, a phrase each, what is no longer as it was when a run of identity `begun` began."""
+    """Return a phrase for each thing that has changed since a run of identity `begun` began."""
     found = []
     if text := difference(begun.corpus, corpus):
         found.append(f"the corpus: {text}")

@@ -1,7 +1,7 @@
-"""Whether this process is one rank of several that somebody else started: torchrun, or SLURM.
+"""Ranks that torchrun or SLURM started, each a process that calls the same command.
 
-Both say so in the environment of the process. The runtime reads torch's names (RANK, LOCAL_RANK,
-WORLD_SIZE), which torchrun sets itself and `join` sets for SLURM.
+Both describe the rank in the environment of its process. The runtime reads torch's names (RANK,
+LOCAL_RANK, WORLD_SIZE), which torchrun sets itself and `join` sets for SLURM.
 """
 
 import os
@@ -19,15 +19,15 @@ NAMES = {
     "torchrun": ("RANK", "WORLD_SIZE"),
     "SLURM": ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
 }
-"""Where each starter says which rank a process is, and of how many."""
+"""Variables with the rank of a process and the number of ranks, by starter."""
 TIMEOUT = timedelta(minutes=10)
-"""For all ranks to be there."""
+"""Time within which all ranks must have started."""
 
 
 def started_by() -> str | None:
-    """Who started this process as one rank of several; None if nobody did.
+    """Return the name of what started this process as one rank of several; None if nothing did.
 
-    A shell in an allocation of several tasks is none of them, and has no step of several tasks.
+    A shell in an allocation of several tasks is no rank: its job step has a single task.
     """
     if "TORCHELASTIC_RUN_ID" in os.environ:
         return "torchrun"
@@ -36,14 +36,18 @@ def started_by() -> str | None:
 
 
 def is_first() -> bool:
-    """Whether this is the only process of the run, or its rank 0."""
+    """Return whether this is the only process of the run, or its rank 0."""
     starter = started_by()
     return starter is None or int(os.environ[NAMES[starter][0]]) == 0
 
 
 def check_started(config: DictConfig) -> None:
-    """Raise ValueError unless as many ranks were started as the run needs."""
+    """Raise ValueError unless as many ranks were started as the run needs.
+
+    Only for a process that `started_by` calls a rank.
+    """
     starter = started_by()
+    assert starter is not None
     given, needed = int(os.environ[NAMES[starter][1]]), ranks(config)
     if config.executor.name == "local":
         raise ValueError(f"{starter} starts ranks for executor=distributed, not for local")
@@ -52,7 +56,7 @@ def check_started(config: DictConfig) -> None:
 
 
 def join(config: DictConfig) -> None:
-    """Make torch.distributed's default group, of all the ranks that were started."""
+    """Join torch.distributed's default group, which has all the ranks that were started."""
     if config.executor.device == "cuda":
         # Before anything opens a context on GPU 0. SLURM may show each rank its own GPU only.
         torch.cuda.set_device(local_rank() % torch.cuda.device_count())
@@ -75,5 +79,5 @@ def local_rank() -> int:
 
 
 def backend(config: DictConfig) -> str:
-    """That of torch.distributed which carries the run's messages."""
+    """Return the backend of torch.distributed that carries the run's messages."""
     return "nccl" if config.executor.device == "cuda" else "gloo"

@@ -1,4 +1,4 @@
-"""What time it is, to measure how long a computation takes."""
+"""A clock to measure how long a computation takes."""
 
 import time
 
@@ -6,9 +6,11 @@ import torch
 
 
 def now(device: torch.device) -> float:
-    """Seconds, once `device` is done with all that it was given. With one thread of the processor
-    they are the processor's, which are the wall's on a quiet machine and leave out what others do
-    on a busy one."""
+    """Return a time in seconds after `device` has finished all its work.
+
+    With one thread on a CPU it is the time that the process spent computing: the same as wall time
+    on a quiet machine, and free of what other processes take on a busy one.
+    """
     if device.type != "cpu":
         torch.accelerator.synchronize(device)
     elif torch.get_num_threads() == 1:

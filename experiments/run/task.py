@@ -1,4 +1,4 @@
-"""A run's work with its pipeline, on whichever executor."""
+"""The work of a run with its pipeline, on any executor."""
 
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -14,10 +14,10 @@ from paci.segment import Segment
 
 
 class Task(ABC):
-    """The work of `run` in this process; of several processes, each is one rank and calls the same.
+    """The work of `run` in this process. In a distributed run, every rank makes the same calls.
 
     Only the rank that knows the losses and the times (where `pipeline.reports`) writes into the run
-    folder; on any other, `log`, `rewind`, `begin` and `report` do nothing.
+    folder; on any other rank, `log`, `rewind`, `begin` and `report` do nothing.
     """
 
     def __init__(self, run: Run):
@@ -51,7 +51,7 @@ class Task(ABC):
     def report(
         self, state: runlog.State, why: str | None = None, updates: int | None = None
     ) -> None:
-        """Report the state of the run; `updates`, if their number is only known by now."""
+        """Report the state of the run. `updates` is their total, if it is only known by now."""
         if self.pipeline.reports:
             self.folder.report(state, self.done, updates or self.run.updates, why)
 

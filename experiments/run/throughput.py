@@ -28,7 +28,8 @@ LEAST = 3
 
 
 class Throughput(Task):
-    """Repetitions of one segment. The rank that knows the times decides for all when to stop."""
+    """Repetitions of one segment. The rank that knows the times decides for all ranks when to
+    stop."""
 
     def __init__(self, run: Run):
         super().__init__(run)
@@ -36,8 +37,8 @@ class Throughput(Task):
         self.started = time.monotonic()
 
     def train(self) -> None:
-        """Warm up, then repeat until the relative standard error of tokens/s is small enough, or
-        time is up; once, if all repetitions are alike. An interrupted run starts again."""
+        """Warm up, then repeat until the relative standard error of tokens/s is small enough or
+        time is up. If all repetitions are alike, run one. An interrupted run starts again."""
         self.begin()
         a, exact = self.config.method.accumulation, repeats_exactly(self.config)
         silent = not self.pipeline.reports

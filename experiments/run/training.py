@@ -1,4 +1,4 @@
-"""The training loop of a run: segments, each ended by an evaluation and a checkpoint.
+"""The training loop of a run, in segments that end with an evaluation and a checkpoint.
 
 update   0 ──────────── 58 ──────────── 117 ── ...
          evaluate       drain, evaluate, checkpoint
@@ -22,11 +22,11 @@ class Diverged(Exception):
 
 
 class Training(Task):
-    """Training on the budget of tokens, to see how well the model learns."""
+    """Training on a budget of tokens, to see how well the model learns."""
 
     def train(self) -> None:
-        """Train from the newest checkpoint to the end of the run; or, if interrupted, to the end
-        of the window in training."""
+        """Train from the newest checkpoint to the end of the run or, if interrupted, to the end of
+        the current window."""
         if not self.pipeline.load(self.folder.checkpoints):
             self.begin()
             self.evaluate()
@@ -51,9 +51,10 @@ class Training(Task):
 
     @property
     def may_drain_anywhere(self) -> bool:
-        """Whether a checkpoint may be taken after any window, and not only where the undisturbed
-        run drains too. It may if the schedule drains after every window, or if the run does not
-        repeat to the last bit. Any other run goes back to the end of its last segment."""
+        """Whether a checkpoint may be taken after any window, and not only at the end of a segment,
+        where an undisturbed run drains, too. It may if the schedule drains after every window, or
+        if the run is not repeatable bit by bit. Any other run, when interrupted, goes back to the
+        end of its last segment."""
         return self.pipeline.schedule.flushes or self.config.executor.get("order") == "dynamic"
 
     def evaluate(self) -> None:
@@ -70,8 +71,8 @@ class Training(Task):
 
     @contextmanager
     def progress(self) -> Iterator[Callable[[Update], None] | None]:
-        """Give a callback that logs each update, reports the status and moves a progress bar;
-        None where nothing is reported."""
+        """Give a callback for each update that logs it, reports the status and moves a progress
+        bar; None on a rank that does not report."""
         if not self.pipeline.reports:
             yield None
             return
