@@ -1,6 +1,7 @@
 """Runs that differ in nothing but their seed, and the tables of losses that they make together."""
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from itertools import groupby
@@ -167,7 +168,7 @@ def cells(frames: Frames) -> list[Cell]:
     return sorted(made, key=lambda cell: (*cell.setting, cell.variant.order))
 
 
-def by_setting(made: list[Cell]) -> dict[Setting, list[Cell]]:
+def by_setting(made: Iterable[Cell]) -> dict[Setting, list[Cell]]:
     """Group cells by setting: those of one group may be compared with each other."""
     return {key: list(group) for key, group in groupby(made, lambda cell: cell.setting)}
 

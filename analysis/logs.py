@@ -62,7 +62,7 @@ def holes(updates: np.ndarray) -> np.ndarray:
     return np.setdiff1d(np.arange(min(every, updates[0]), updates[-1], every), updates)
 
 
-def numbered(thing: str, which: Sequence[int]) -> str:
+def numbered(thing: str, which: Sequence[object] | np.ndarray) -> str:
     """ "line 3", "7 updates (2, 3, 4, 5, 6, …)"."""
     if len(which) == 1:
         return f"{thing} {which[0]}"

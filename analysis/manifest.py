@@ -4,6 +4,7 @@ were not."""
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 FILE = "manifest.json"
 FORMER_FILE = "made.json"  # of folders that older versions wrote
@@ -41,10 +42,7 @@ def read_manifest(folder: Path) -> dict[str, Item]:
     file = folder / FILE if (folder / FILE).exists() else folder / FORMER_FILE
     try:
         record = json.loads(file.read_text(encoding="utf-8"))
-        return {
-            name: Item(**{k: tuple(v) if isinstance(v, list) else v for k, v in fields.items()})
-            for name, fields in record.items()
-        }
+        return {name: Item(**_with_tuples(fields)) for name, fields in record.items()}
     except (OSError, ValueError, TypeError, AttributeError):
         return {}
 
@@ -58,3 +56,7 @@ def as_json(items: dict[str, Item]) -> str:
 def counted(number: int, thing: str) -> str:
     """ "1 run", "2 runs"."""
     return f"{number} {thing}" + ("" if number == 1 else "s")
+
+
+def _with_tuples(fields: dict[str, Any]) -> dict[str, Any]:
+    return {key: tuple(it) if isinstance(it, list) else it for key, it in fields.items()}

@@ -74,6 +74,8 @@ def read_run(folder: Path) -> Run:
     """Read a folder. Nothing is raised: whatever is wrong is in the row's `state` and `why`, and in
     a sentence among `notes`."""
     run = unread()
+    state: str
+    why: str | None
     try:
         run.row |= read_config(folder / runlog.CONFIG)
         run.row["costs"] = _read_costs(folder / runlog.COST)

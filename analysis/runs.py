@@ -56,18 +56,15 @@ def read_runs(root: str | os.PathLike) -> Frames:
         remarks.append((name, Note(why, refuses=True)))
     alone = runs.index[runs["experiment"] == NO_EXPERIMENT]
     remarks += [(name, Note("left aside, of no experiment.")) for name in alone]
-    return Frames(
-        runs.rename_axis("run"),
-        *(
-            pd.concat(
-                {name: getattr(run, frame) for name, run in (read or {"": unread()}).items()},
-                names=["run"],
-            )
-            for frame in ("updates", "evaluations", "stages", "movement", "throughput")
-        ),
-        simulations,
-        tuple(remarks),
-    )
+    logs = {
+        frame: pd.concat(
+            {name: getattr(run, frame) for name, run in (read or {"": unread()}).items()},
+            names=["run"],
+        )
+        for frame in ("updates", "evaluations", "stages", "movement", "throughput")
+    }
+    runs = runs.rename_axis("run")
+    return Frames(runs=runs, **logs, simulations=simulations, remarks=tuple(remarks))
 
 
 def _read_simulations(root: Path) -> tuple[pd.DataFrame, list[tuple[str, Note]]]:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf, sqrt
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -30,7 +30,7 @@ class Sample(NamedTuple):
     seeds: int
 
 
-Quantity = pd.Series | Sample
+Quantity: TypeAlias = pd.Series | Sample
 """A value of each seed (a series, indexed by seed), or only their mean and spread."""
 
 

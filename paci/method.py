@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
 from paci.schedules import SCHEDULES, Schedule, build, theory
 from paci.schedules.delay import mean_delay
@@ -40,7 +40,7 @@ class Method:
         object.__setattr__(self, "options", given)
 
     @classmethod
-    def read(cls, table: Mapping[str, Any], optimizer: str = "", **others: Any) -> "Method":
+    def read(cls, table: Mapping[str, Any], optimizer: str = "", **others: Any) -> Self:
         """Return the method of a table such as `conf/method/paci.yaml`.
 
         Slack, weights and options may be missing or null. Raises KeyError for any other missing

@@ -18,7 +18,7 @@ NEEDS = None
 RANKS = 8
 VIRTUAL = 2  # stages of a rank, of the interleaved flush
 COUNTS = (8, 16, 24, 32, 64)  # multiples of the ranks, which the interleaved flush wants
-COST = Cost(forward=1, backward=2)  # of a rank, which shares it out among its stages
+FORWARD, BACKWARD = 1.0, 2.0  # of a rank, which shares it out among its stages
 METHODS = {
     "1f1b-flush": ("1f1b-flush", 1, style.FLUSH, "s"),
     "interleaved-1f1b, V = 2": ("interleaved-1f1b", VIRTUAL, "#E69F00", "D"),
@@ -81,10 +81,10 @@ def draw() -> Figure:
 
 def _simulated(schedule: str, virtual: int, m: int) -> float:
     """Return the idle share of a rank from one update to the next."""
-    cost = Cost(forward=COST.forward / virtual, backward=COST.backward / virtual)
+    cost = Cost(forward=FORWARD / virtual, backward=BACKWARD / virtual)
     options = {"stages_per_rank": virtual} if virtual > 1 else {}
     rule = build(schedule, RANKS * virtual, m, **options)
-    return 1 - m * (COST.forward + COST.backward) / seconds_per_update(rule, cost)
+    return 1 - m * (FORWARD + BACKWARD) / seconds_per_update(rule, cost)
 
 
 def _name_ends(ax, made: pd.DataFrame) -> None:

@@ -1,6 +1,7 @@
 """One script's figure and table: both made, or neither and the reason why."""
 
 import traceback
+from collections.abc import Mapping
 from inspect import signature
 from pathlib import Path
 from types import ModuleType
@@ -28,7 +29,7 @@ def parameters_of(script: ModuleType) -> set[str]:
 
 
 def make(
-    script: ModuleType, read: Frames | NoRuns, out: Path, options: dict[str, object]
+    script: ModuleType, read: Frames | NoRuns, out: Path, options: Mapping[str, object]
 ) -> tuple[Item, pd.DataFrame | None]:
     """Write a script's figure and table into `out`; return what became of it, and the table.
 
@@ -63,7 +64,7 @@ def make(
     return Item(**item, state=state, why=why.rstrip(".")), None
 
 
-def _results(script: ModuleType, read: Frames | NoRuns, options: dict[str, object]):
+def _results(script: ModuleType, read: Frames | NoRuns, options: Mapping[str, object]):
     """Return the figure and the table, if the script has them, and the sentences below the
     table."""
     needs = needs_of(script)

@@ -105,7 +105,7 @@ def _show(item: Item, folder: Path) -> dict:
     there = [folder / name for name in item.files if (folder / name).exists()]
     files = {file.suffix[1:]: file for file in there}
     caption = _unwrapped(item.caption)
-    shown = {
+    shown: dict[str, Any] = {
         "item": item,
         "made": item.state == MADE,
         "figure": None,

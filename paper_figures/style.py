@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from itertools import cycle
 from math import ceil
 from textwrap import wrap
+from typing import Any
 
 import matplotlib
 
@@ -83,10 +84,10 @@ def colour(variant: Variant) -> str:
     return BY_ACCUMULATION.get(variant.accumulation, GREY) if variant.asynchronous else FLUSH
 
 
-def line(variant: Variant) -> dict[str, str]:
+def line(variant: Variant) -> dict[str, Any]:
     """Return a variant's colour and dashes: flushes differ in these by m, stashed weights from
     live."""
-    dashes = BY_COUNT.get(variant.accumulation, "-") if variant.is_flush else "-"
+    dashes: Any = BY_COUNT.get(variant.accumulation, "-") if variant.is_flush else "-"
     if variant.name == "paci" and not variant.is_paci:
         dashes = (0, (3, 1.2))
     elif variant.slack:

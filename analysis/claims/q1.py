@@ -7,7 +7,7 @@ import pandas as pd
 from analysis.cells import Cell, by_setting, differences
 from analysis.claims import learning
 from analysis.claims.papers_own import Judged, papers_own
-from analysis.claims.rows import COLUMNS, NOT_THE_PAPERS, row, unless_smoke
+from analysis.claims.rows import COLUMNS, NOT_THE_PAPERS, Row, row, unless_smoke
 from analysis.claims.verdicts import (
     FAILS,
     HOLDS,
@@ -34,7 +34,7 @@ def q1_claims(made: Sequence[Cell], published: Published) -> pd.DataFrame:
     own, rows = papers_own(published), []
     for (scale, clock, batch), group in by_setting(made).items():
         stands_for = papers_batch(group[0], made, published("table_3"))
-        place = {"batch": str(batch), "scale": scale, "clock": clock}
+        place: Row = {"batch": str(batch), "scale": scale, "clock": clock}
         rows += [it | place for it in _loss_claims(group, scale, stands_for, published, own)]
     for scale, clock in sorted({(cell.scale, cell.clock) for cell in made}):
         group = [cell for cell in made if (cell.scale, cell.clock) == (scale, clock)]
@@ -49,7 +49,7 @@ def _loss_claims(
     stands_for: int | None,
     published: Published,
     own: Judged,
-) -> list[dict[str, str | None]]:
+) -> list[Row]:
     flush = flush_of(group)
     bounded = [cell for cell in group if cell.variant.is_mild_paci]
     rows = []
@@ -100,7 +100,7 @@ def _against(
     return unless_smoke(scale) or rule(cell, flush)
 
 
-def _runtime_claims(group: Sequence[Cell]) -> list[dict[str, str | None]]:
+def _runtime_claims(group: Sequence[Cell]) -> list[Row]:
     # A run that diverged in its first segment has nothing to say here.
     group = [cell for cell in group if cell.completed or not cell.stages.empty]
     live = [it for it in group if it.variant.asynchronous and it.variant.weights == "live"]
@@ -120,7 +120,8 @@ def drift_within_bound(group: Sequence[Cell]) -> Verdict:
     """
     if not group:
         return Verdict("–", UNTESTED, "no completed run of live weights")
-    measured, beyond = {}, []
+    measured: dict[str, int] = {}
+    beyond: list[str] = []
     for cell in group:
         largest = largest_drift([cell])
         counts = cell.stages[cell.stages["drift"].map(bool)].groupby("run")["stage"].nunique()
@@ -154,7 +155,8 @@ def activation_peak(paci: Sequence[Cell], flush: Sequence[Cell]) -> Verdict:
     """
     if not paci or not flush:
         return Verdict("–", UNTESTED, "needs completed paci and 1f1b-flush runs")
-    ratios, unmatched = {}, []
+    ratios: dict[str, float] = {}
+    unmatched: list[str] = []
     for cell in paci:
         matches = [other for other in flush if _microbatch(other) == _microbatch(cell)]
         if not matches:

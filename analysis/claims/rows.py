@@ -11,6 +11,9 @@ NOT_THE_PAPERS = "(ours, not the paper's)"
 """Ends the name of a claim that the paper does not make."""
 
 
+Row = dict[str, str | None]
+
+
 def row(
     claim: str,
     variant: str,
@@ -18,17 +21,15 @@ def row(
     paper: str | None = None,
     judged: Verdict | None = None,
     **place: str,
-) -> dict[str, str | None]:
+) -> Row:
     """Return the row of one claim at one place; `place` gives batch, scale and clock.
 
     `paper` is the paper's number at that place, if it has its own there; else what the list of
     claims quotes stands for it. `judged` is the answer of the same rule to the paper's numbers.
     """
-    return (
-        {"claim": claim, "variant": variant, "paper": paper, RULE: judged and brief(judged)}
-        | verdict._asdict()
-        | place
-    )
+    made: Row = {"claim": claim, "variant": variant, "paper": paper}
+    made[RULE] = brief(judged) if judged else None
+    return made | verdict._asdict() | place
 
 
 def brief(judged: Verdict) -> str:
@@ -37,11 +38,12 @@ def brief(judged: Verdict) -> str:
     return f"{UNDECIDED}, {takes}" if judged.verdict == UNDECIDED else judged.verdict
 
 
-def untested(claims: pd.DataFrame, why: str) -> list[dict[str, str | None]]:
+def untested(claims: pd.DataFrame, why: str) -> list[Row]:
     """Return rows for claims that no run at hand speaks to."""
-    nowhere = dict.fromkeys(("batch", "scale", "clock"), "–")
     verdict = Verdict("–", UNTESTED, why)
-    return [row(it.claim, "–", verdict, **nowhere) for it in claims.itertuples()]
+    return [
+        row(it.claim, "–", verdict, batch="–", scale="–", clock="–") for it in claims.itertuples()
+    ]
 
 
 def unless_smoke(scale: str) -> Verdict | None:

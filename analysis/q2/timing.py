@@ -155,9 +155,11 @@ def flushes(
     }
     for cell in trained:
         times = _seconds_per_update(cell, here, frames, wanted | {cell.variant.accumulation})
-        own = times.get(cell.variant.accumulation)
-        for m in sorted(wanted & {*times} - {*found}) if own else []:
-            found[m] = Timed(cell, m, times[m] / own, thresholds)
+        if cell.variant.accumulation not in times:
+            continue
+        for m in sorted(wanted & {*times} - {*found}):
+            pace = times[m] / times[cell.variant.accumulation]
+            found[m] = Timed(cell, m, pace, thresholds)
     return [found[m] for m in sorted(found)]
 
 
