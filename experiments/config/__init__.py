@@ -1,7 +1,11 @@
-"""Configurations: composed by Hydra from `conf/`, checked before any work starts.
+"""Configurations: composed by Hydra from conf/ and the command line, checked before any work.
 
-conf/ + KEY=VALUE ─ compose ─▶ configuration ─ accepted ─▶ a run may start
-                                    └───────── derived ──▶ what follows from it: updates, ...
+conf/ + KEY=VALUE ──▶ compose ──▶ accepted ──▶ consistent ──▶ a run may start
+                                    each        together
+
+accepted     the values that each setting accepts
+consistent   settings checked against each other
+derived      sizes, times and names that follow from a configuration
 """
 
 from experiments.config.compose import compose, flat, no_setting, parse, resolve, select

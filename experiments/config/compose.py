@@ -1,10 +1,11 @@
-"""Compose a configuration from conf/ and a user's overrides; Hydra's errors become one sentence."""
+"""Compose a configuration from conf/ and a user's overrides; state Hydra's errors in a sentence."""
 
 import re
 import shlex
 from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
 from hydra import compose as hydra_compose
 from hydra import initialize_config_dir
@@ -15,7 +16,8 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from experiments import CONF
-from experiments.config.accepted import check
+from experiments.config.accepted import check_each
+from experiments.config.consistent import check_together
 
 OmegaConf.register_new_resolver("times", lambda one, other: one * other)  # in conf/experiment/
 
@@ -75,20 +77,27 @@ def _how_to_write(text: str) -> str:
 
 
 def _refuse_unusable(override: Override, folder: Path) -> None:
-    """Raise ValueError for what Hydra's grammar allows and one configuration has no use for."""
-    text, key = override.input_line, override.key_or_group
+    """Raise ValueError for an override that Hydra can parse but that does not suit this project."""
+    text, key = override.input_line or "", override.key_or_group
     if not key:
         raise ValueError(f"{text!r} cannot be read: {_how_to_write(text)}")
     if override.is_add() and "." not in key and key != "grid":
         raise ValueError(f"{text!r} adds a setting that nothing reads: write {key}=VALUE")
     if override.is_delete():
         raise ValueError(f"{text!r} would remove a setting: set it instead, as {key}=VALUE")
+    if override.value() == {}:
+        raise ValueError(f"{text!r} sets nothing: set each of its settings as {key}.KEY=VALUE")
     if override.package is not None:
         raise ValueError(f"{text!r} moves a group, which is not accepted: write {key}=OPTION")
     if key.split(".")[0] == "hydra" or key.startswith("hydra/"):
         raise ValueError(f"there is no setting {key!r} in the configuration: Hydra's own are fixed")
     if override.is_sweep_override():
         value = text.partition("=")[2]
+        if (folder / key).is_dir():
+            raise ValueError(
+                f"{text!r} gives several options for one run: choose one, or list them in the "
+                f'grid of experiments.sweep, as experiment=q1 "grid=[{{{key}:[{value}]}}]"'
+            )
         raise ValueError(
             f"{text!r} gives several values for one setting: write a list as {key}=[1,2], and "
             f"text with commas in two pairs of quotes, as \"{key}='{value}'\""
@@ -114,18 +123,20 @@ def resolve(config: DictConfig) -> DictConfig:
         OmegaConf.resolve(config)
     except OmegaConfBaseException as error:
         raise ValueError(_one_sentence(error)) from error
-    check(config)
+    check_each(config)
+    check_together(config)
     return config
 
 
-def flat(config: DictConfig, prefix: str = "") -> dict:
+def flat(config: DictConfig, prefix: str = "") -> dict[str, Any]:
     """Return {dotted key: value} for every leaf of `config`; a list is a leaf."""
-    values = {}
+    values: dict[str, Any] = {}
     for key, value in config.items():
+        dotted = f"{prefix}{key!s}"
         if isinstance(value, DictConfig):
-            values |= flat(value, f"{prefix}{key}.")
+            values |= flat(value, f"{dotted}.")
         else:
-            values[f"{prefix}{key}"] = value
+            values[dotted] = value
     return values
 
 

@@ -1,4 +1,4 @@
-"""What follows from a configuration: sizes, times, the rule of its schedule, its run's name."""
+"""Quantities that follow from a configuration: sizes, times, the method, the name of its run."""
 
 import math
 from dataclasses import fields
@@ -12,38 +12,43 @@ from paci.schedules import Schedule
 
 
 def updates(config: DictConfig) -> int:
-    """Updates of a run: the token budget over the tokens of one update; of a throughput run, one
-    repetition, and there may be more."""
+    """Return the updates that the token budget allows.
+
+    A throughput run repeats itself: the result is that of one repetition.
+    """
     if config.task == "throughput":
         return windows(config)
     return config.tokens // (config.batch * config.model.context)
 
 
 def microbatch_size(config: DictConfig) -> int:
-    """Sequences of a micro-batch."""
+    """Return the sequences of a micro-batch."""
     return config.batch // config.method.accumulation
 
 
 def full_after(config: DictConfig) -> int:
-    """Updates after which the pipeline is full: as many micro-batches as stages are through."""
+    """Return the updates after which the pipeline is full: every stage has had a micro-batch."""
     return math.ceil(config.stages / config.method.accumulation)
 
 
 def windows(config: DictConfig) -> int:
-    """Updates of one repetition of a throughput run, filling the pipeline included."""
+    """Return the updates of one throughput repetition, those that fill the pipeline included."""
     measured = math.ceil(config.throughput.microbatches / config.method.accumulation)
     return full_after(config) + measured
 
 
 def repeats_exactly(config: DictConfig) -> bool:
-    """Whether two repetitions take the same time to the last digit."""
+    """Return whether two repetitions take the same time to the last digit."""
     if config.executor.name != "local":
         return False
     return is_measured(config) or not config.executor.cost.jitter
 
 
 def schedule_of(config: DictConfig) -> Schedule:
-    """Return the rule of the configured method; ValueError if its sizes or options do not fit."""
+    """Return the schedule of the configured method.
+
+    Raises ValueError if its sizes or options do not fit.
+    """
     return method_of(config).schedule_of(config.stages)
 
 
@@ -54,24 +59,25 @@ def method_of(config: DictConfig) -> Method:
 
 
 def ranks(config: DictConfig) -> int:
-    """Processes that a run of `config` needs."""
+    """Return the number of processes that a run of `config` needs."""
     return 1 if config.executor.name == "local" else len(schedule_of(config).placement)
 
 
 def is_measured(config: DictConfig) -> bool:
-    """Whether the run's clock simulates the times of this machine, not given ones."""
+    """Return whether the simulated clock uses times measured on this machine, not given ones."""
     return config.executor.get("cost") == "measured"
 
 
 def cost_of(config: DictConfig) -> Cost:
-    """Times of a micro-batch, from the configured times of one sequence (an update's are its own).
+    """Return the times of a micro-batch: those configured for one sequence, times its sequences.
 
-    Raises ValueError for what is not a table of times.
+    The time of an update does not depend on them. Raises ValueError for anything but a table of
+    times.
     """
-    times, microbatch = config.executor.cost, microbatch_size(config)
-    if not isinstance(times, DictConfig):
-        raise ValueError(f"executor.cost must be a table of times or measured, not {times!r}")
-    times = OmegaConf.to_container(times)
+    table, microbatch = config.executor.cost, microbatch_size(config)
+    if not isinstance(table, DictConfig):
+        raise ValueError(f"executor.cost must be a table of times or measured, not {table!r}")
+    times = cast(dict[str, Any], OmegaConf.to_container(table))
     unknown = set(times) - {field.name for field in fields(Cost)}
     if unknown:
         raise ValueError(f"executor.cost has no time called {unknown.pop()!r}")
@@ -86,15 +92,15 @@ def cost_of(config: DictConfig) -> Cost:
     return Cost(**times)
 
 
-def _times(count: int, time: PerStage) -> PerStage:
-    """`count` times as long, at every stage."""
-    if isinstance(time, list):
+def _times(count: int, time: Any) -> PerStage:
+    """Return `time`, a number or a list of one per stage, multiplied by `count`."""
+    if isinstance(time, list | tuple):
         return [count * float(each) for each in time]
     return count * float(time)
 
 
 def run_name(config: DictConfig) -> str:
-    """The name of a run's folder: what a sweep varies."""
+    """Return the name of a run's folder, made of the settings that a sweep varies."""
     method = config.method
     parts = [method.name, f"a{method.accumulation}"]
     if method.slack:

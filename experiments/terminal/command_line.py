@@ -5,12 +5,13 @@ A user's mistake ends a command with one sentence, exit status 2 and no tracebac
 
 import errno
 import os
+import re
 import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from textwrap import wrap
+from textwrap import indent, wrap
 
 from experiments import CONF
 from runlog.terminal import tolerant_output
@@ -18,8 +19,10 @@ from runlog.terminal import tolerant_output
 
 @contextmanager
 def command() -> Iterator[None]:
-    """Decorate a command's `main`: its output is `tolerant_output`, and a disk that is full ends it
-    with one sentence and exit status 1."""
+    """Decorate a command's `main`: print through `tolerant_output`, and report a full disk.
+
+    A full disk ends the command with one sentence and exit status 1.
+    """
     try:
         with tolerant_output():
             yield
@@ -34,7 +37,7 @@ def command() -> Iterator[None]:
 
 @contextmanager
 def user_errors(kind: type[ValueError] = ValueError) -> Iterator[None]:
-    """Report an error of this `kind`, or a path that cannot be read or written, as the user's.
+    """Print an error of this `kind`, or of a path that cannot be read or written, in one sentence.
 
     The block holds checks that run before any work. Raises SystemExit(2) after the sentence.
     """
@@ -101,14 +104,27 @@ def run_folder(documentation: str) -> Path:
 
 
 def overrides(documentation: str) -> list[str]:
-    """Return the `arguments` of a command that composes conf/; --help lists its groups as well."""
-    return arguments(f"{documentation.strip()}\n\n{_groups()}")
+    """Return the `arguments` of a command that composes conf/; --help lists its settings as well.
+
+    Groups are shown as the other arguments choose them: `cluster=slurm --help` shows SLURM's.
+    """
+    return arguments(f"{documentation.strip()}\n\n{_settings(sys.argv[1:])}")
 
 
-def _groups() -> str:
-    lines = ["Groups, set as GROUP=OPTION; keys of conf/config.yaml and of options, as KEY=VALUE:"]
-    folders = (path for path in CONF.iterdir() if path.is_dir())
-    for group in sorted(path for path in folders if not (path / "config.yaml").exists()):
+def _settings(given: list[str]) -> str:
+    """Return the settings of conf/ with the comments that explain them there."""
+    config = (CONF / "config.yaml").read_text()
+    defaults, _, settings = config.partition("\n\n")
+    lines = ["Settings, as KEY=VALUE:", indent(settings.rstrip(), "  "), ""]
+    lines += ["Groups, as GROUP=OPTION, and the settings of one option, as GROUP.KEY=VALUE:"]
+    chosen = dict(re.findall(r"^  - (\w+): ([\w.-]+)", defaults, re.MULTILINE))
+    chosen |= dict(text.split("=", 1) for text in given if "=" in text)
+    for group in sorted(path for path in CONF.iterdir() if path.is_dir()):
+        if (group / "config.yaml").exists():
+            continue  # the configuration of another command
         options = ", ".join(sorted(path.stem for path in group.glob("*.yaml")))
         lines += wrap(options, 98, initial_indent=f"  {group.name:<12}", subsequent_indent=" " * 14)
+        option = group / f"{chosen.get(group.name)}.yaml"
+        if option.is_file() and group.name not in ("scale", "experiment"):
+            lines += ["", indent(option.read_text().rstrip(), " " * 6), ""]
     return "\n".join(lines)

@@ -34,7 +34,18 @@ def test_help_is_the_documentation(command, monkeypatch, capsys):
     said = capsys.readouterr().out
     assert "python -m experiments." in said
     assert "\n  data        files, kjv, openwebtext\n" in said
+    assert "\n  stages: 8             # N\n" in said
+    assert "# CPU threads per run" in said
     assert "extrapolation" not in said  # which has a command of its own
+
+
+def test_help_shows_the_settings_of_the_groups_that_are_chosen(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["...", "cluster=slurm", "--help"])
+    with pytest.raises(SystemExit, match="0"):
+        train.main()
+    said = capsys.readouterr().out
+    assert "requeues: 100" in said
+    assert "submitit's local executor" not in said
 
 
 @pytest.mark.parametrize("command", ["train", "replay"])

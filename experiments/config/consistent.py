@@ -1,0 +1,55 @@
+"""Checks of a configuration's settings against each other, and against this machine."""
+
+import os
+
+from omegaconf import DictConfig
+
+from experiments.config.derived import cost_of, is_measured, method_of, updates
+from paci.cost import Durations
+
+
+def check_together(config: DictConfig) -> None:
+    """Raise ValueError, saying what was given and what is accepted, for settings that conflict.
+
+    Each value must be accepted by itself already.
+    """
+    _check_executor(config)
+    _check_sizes(config)
+    method_of(config).check(config.stages)
+
+
+def _check_executor(config: DictConfig) -> None:
+    executor = config.executor
+    if executor.threads > 4 * (os.cpu_count() or 1):
+        raise ValueError(f"executor.threads must be at most four per core, not {executor.threads}")
+    if "cost" in executor and not is_measured(config):
+        Durations(cost_of(config), config.stages, 0)  # raises for a wrong time or list of times
+        if executor.get("transfer", 0):
+            raise ValueError(
+                "executor.transfer stands beside measured costs: set executor.cost.transfer here"
+            )
+
+
+def _check_sizes(config: DictConfig) -> None:
+    """Check the sizes of the model, the pipeline and the run against each other."""
+    model, accumulation = config.model, config.method.accumulation
+    if model.width % model.heads:
+        raise ValueError(
+            f"model.width must be a multiple of model.heads ({model.heads}), not {model.width}"
+        )
+    units = 2 * model.layers + 2  # embedding, two halves of each layer, head
+    if config.stages > units:
+        raise ValueError(
+            f"stages must be at most {units}, the units into which a model of {model.layers} "
+            f"layers can be cut, not {config.stages}"
+        )
+    method_of(config).schedule_of(config.stages)  # raises for sizes that do not fit the schedule
+    if config.batch % accumulation:
+        raise ValueError(
+            f"batch must be a multiple of method.accumulation ({accumulation}), not {config.batch}"
+        )
+    if config.task == "training" and updates(config) < config.evaluations:
+        raise ValueError(
+            f"tokens={config.tokens} make {updates(config)} updates of {config.batch} sequences "
+            f"of {config.model.context} tokens, too few for evaluations={config.evaluations}"
+        )
