@@ -2,17 +2,18 @@
 
 In the order in which a number is made:
 
-    jsonl logs configs states  the files of a run: lines, columns, what it is a run of, its state
+    logs configs states        the files of a run: its lines as columns, its settings, its state
     runfolder runs frames      one folder, all folders, and the data frames that they are read into
     variants cells             a method as a line of a table, and its runs, which differ by seed
-    statistics                 means, spreads and intervals, over seeds and repetitions
-    counterparts               which of the paper's numbers stands beside ours
+    statistics steady_state    means, spreads and intervals; seconds per update in steady state
+    counterparts               the number of the paper that stands beside ours
     q1/                        stability: drift of the weights, delay and inconsistency
     q2/                        time to a perplexity, and speed-ups
     q3/                        throughput, bubbles and memory
     extrapolation/             simulations, and published measurements of larger models
     claims/                    the paper's claims, and the rules that judge them
-    made report                what was made of a folder of runs: `python -m analysis.report`
+    manifest report            the figures and tables of a folder of runs, and why some are missing:
+                               `python -m analysis.report`
 """
 
 from analysis.cells import CannotAnswer, Cell, Setting, by_setting, cells

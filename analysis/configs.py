@@ -1,4 +1,4 @@
-"""What of a run's configuration says what it is a run of."""
+"""The part of a run's configuration that decides which runs it may be compared with."""
 
 import json
 from pathlib import Path
@@ -11,16 +11,17 @@ from analysis.variants import Variant
 from paci.schedules import SCHEDULES
 
 RECIPE = ("model", "data", "optimizer", "tokens", "stages")
-"""What runs must share, besides their method, before their losses may be compared; precision too,
-and the times that a clock plays, if one does: they decide the order of actions."""
+"""Keys that runs must share, besides the method, before their losses may be compared. They must
+also share the precision and, on a clock that plays given times, these times, which decide the
+order of actions."""
 
 REAL = "distributed"
-"""The executor that plays no times: its processes compute."""
+"""The executor whose times are those of real computation."""
 
 
 def read_config(path: Path) -> dict:
-    """Columns of `Frames.runs`, from a config.yaml: experiment, scale, task, executor, batch, seed,
-    variant and recipe. Raises Unreadable."""
+    """Return columns of `Frames.runs` from a config.yaml: experiment, scale, task, executor, batch,
+    seed, variant and recipe. Raises Unreadable if a key is missing or its value is impossible."""
     try:
         config = yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
     except FileNotFoundError:

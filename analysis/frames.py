@@ -1,4 +1,4 @@
-"""What a set of run folders says, as data frames."""
+"""The data frames into which run folders are read."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -14,15 +14,16 @@ NO_EXPERIMENT = "none"
 
 
 class Note(NamedTuple):
-    """A sentence that is to name its run, or its file."""
+    """A sentence about a run or a file, which stands before it: "RUN: not used: never started."."""
 
     text: str
-    refuses: bool = False  # whether it says why the run is not used
+    refuses: bool = False
+    """Whether the sentence is the reason why the run is not used."""
 
 
 @dataclass(frozen=True)
 class Frames:
-    """Everything that a set of run folders says.
+    """The content of a set of run folders.
 
     `runs` has one row per folder, readable or not, indexed by its path below the root; a folder
     that cannot be used has a `state` that `is_result` does not accept. The other frames are
@@ -30,7 +31,7 @@ class Frames:
     (drift as a histogram {versions: micro-batches}), sampled weight movement (relative to the
     weights' norm) and, of runs whose task is throughput, repetition. `simulations` has a row per
     line of every `simulations.jsonl`, with whatever columns these have; it stands for no run.
-    `remarks` are pairs: a run's name, or a file's, and what is to be known of it.
+    `remarks` are pairs of the name of a run, or of a file, and a note on it.
     """
 
     runs: pd.DataFrame
@@ -53,23 +54,23 @@ class Frames:
 
     @property
     def notes(self) -> list[str]:
-        """`sentences` of all remarks."""
+        """The `sentences` of all remarks."""
         return sentences(self.remarks)
 
     @property
     def used(self) -> pd.DataFrame:
-        """The rows of runs that are a result."""
+        """The rows of `runs` that are a result."""
         return self.runs[is_result(self.runs)]
 
     @property
     def partial(self) -> str:
-        """ "11 of 12 runs" when some runs cannot be used, else an empty string."""
+        """Text like "11 of 12 runs" if some runs cannot be used, else an empty string."""
         used, known = len(self.used), len(self.runs)
         return "" if used == known else f"{used} of {known} runs"
 
 
 def sentences(remarks: Iterable[tuple[str, Note]]) -> list[str]:
-    """A sentence for each different note, which names the runs that it is about."""
+    """Return a sentence for each different note, which names the runs that have it."""
     about: dict[Note, list[str]] = {}
     for name, note in remarks:
         about.setdefault(note, []).append(name)

@@ -1,4 +1,4 @@
-"""Lines of a run's logs as columns of numbers, or the reason why they cannot be evidence."""
+"""The lines of a run's logs as columns of numbers, or the reason why they cannot be evidence."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from runlog import EvaluationLine, MovementSample, RepetitionLine, StageLine, Up
 
 
 def _numbers(record: type, *others: str) -> list[str]:
-    """The keys of a record, but for `others`, which hold no number."""
+    """Return the keys of a record except `others`, which hold no number."""
     return [key for key in keys(record) if key not in others]
 
 
@@ -25,7 +25,11 @@ class Unreadable(Exception):
 
 
 def frame(rows: list[dict], columns: list[str], unique=("update",), histograms=()) -> pd.DataFrame:
-    """One column of numbers, or of histograms, per key. A repeated line replaces the earlier."""
+    """Return `rows` with a column of numbers, or of histograms, per name in `columns`.
+
+    Of rows that agree in the columns `unique`, the last is kept: a resumed run writes some lines
+    twice. Raises Unreadable if a value is of the wrong kind.
+    """
     unique = list(unique)
     try:
         made = pd.DataFrame(
@@ -47,7 +51,8 @@ def _histogram(counts: dict | None) -> dict[int, int]:
 
 
 def one_clock(rows: list[dict], file: str) -> str | None:
-    """The clock of all lines, if they have one."""
+    """Return the clock of all lines; None if there are no lines. Raises Unreadable if they have
+    more than one."""
     clocks = sorted({str(row.get("clock")) for row in rows})
     if len(clocks) > 1:
         raise Unreadable(f"{file} mixes clocks ({'; '.join(clocks)})")
@@ -55,7 +60,8 @@ def one_clock(rows: list[dict], file: str) -> str | None:
 
 
 def holes(updates: np.ndarray) -> np.ndarray:
-    """Updates without a line before the last that has one, if every k-th update has one."""
+    """Return the updates that lack a line before the last logged one, where every k-th update is
+    logged and k is the smallest step between two lines."""
     if len(updates) < 2:
         return updates[:0]
     every = np.diff(updates).min()
@@ -63,7 +69,7 @@ def holes(updates: np.ndarray) -> np.ndarray:
 
 
 def numbered(thing: str, which: Sequence[object] | np.ndarray) -> str:
-    """ "line 3", "7 updates (2, 3, 4, 5, 6, …)"."""
+    """Return text like "line 3" or "7 updates (2, 3, 4, 5, 6, …)"."""
     if len(which) == 1:
         return f"{thing} {which[0]}"
     listed = ", ".join(map(str, which[:5])) + (", …" if len(which) > 5 else "")

@@ -29,7 +29,7 @@ class Item:
 
     @property
     def basis(self) -> str:
-        """ "5 of 6 runs, 2 seeds", or that it needs none, or only simulations."""
+        """Text like "5 of 6 runs, 2 seeds", "simulations" or "needs no runs"."""
         if not self.known:
             return "simulations" if self.needs else "needs no runs"
         used = len(self.runs)
@@ -54,7 +54,7 @@ def as_json(items: dict[str, Item]) -> str:
 
 
 def counted(number: int, thing: str) -> str:
-    """ "1 run", "2 runs"."""
+    """Return text like "1 run" or "2 runs"."""
     return f"{number} {thing}" + ("" if number == 1 else "s")
 
 

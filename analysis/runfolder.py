@@ -1,4 +1,4 @@
-"""One run folder, read: whatever state a crash, a resume or a hand has left it in."""
+"""Reading one run folder, in whatever state a crash, a resume or an editor has left it."""
 
 import json
 import math
@@ -26,7 +26,7 @@ from analysis.logs import (
 from analysis.states import THROUGHPUT, judge, judge_throughput
 
 STARTED = (runlog.ENVIRONMENT, runlog.STATUS, runlog.METRICS)
-"""A run that has none of them is only planned."""
+"""Files of which a run that has started has at least one."""
 
 RUN_COLUMNS = [
     "experiment",
@@ -46,7 +46,7 @@ RUN_COLUMNS = [
 
 @dataclass
 class Run:
-    """A row and the frames of `Frames`, for one run, and what is to be known of it."""
+    """The row and the frames of one run, as `Frames` has them, and notes on the run."""
 
     row: dict
     updates: pd.DataFrame
@@ -58,7 +58,7 @@ class Run:
 
 
 def unread() -> Run:
-    """A run of which nothing is known: every column, no line."""
+    """Return a run of which nothing is known: frames with every column and no line."""
     return Run(
         dict.fromkeys(RUN_COLUMNS),
         frame([], UPDATE_COLUMNS),
@@ -71,8 +71,8 @@ def unread() -> Run:
 
 
 def read_run(folder: Path) -> Run:
-    """Read a folder. Nothing is raised: whatever is wrong is in the row's `state` and `why`, and in
-    a sentence among `notes`."""
+    """Read a folder. Nothing is raised: `state` and `why` in the row, and a sentence among `notes`,
+    say what is wrong with it."""
     run = unread()
     state: str
     why: str | None
@@ -101,7 +101,7 @@ def read_run(folder: Path) -> Run:
 
 
 def _notes(run: Run) -> list[Note]:
-    """What a reader of its numbers must know of a run's state."""
+    """Return the note that a run's state calls for, if it calls for one."""
     state, why = run.row["state"], run.row["why"]
     if state == "unreadable":
         return [Note(f"not used: {why}.", refuses=True)]

@@ -1,4 +1,4 @@
-"""Run folders in, data frames out. Nothing is dropped without a remark on the run."""
+"""Reading run folders into data frames. Nothing is dropped without a remark on the run."""
 
 import os
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ class NoRuns(Exception):
 
 
 def find_runs(root: Path) -> Iterator[Path]:
-    """Run folders below a root (or the root itself), in the order of their names."""
+    """Yield the run folders below a root (or the root itself), in the order of their names."""
     return _folders_with(RUN_FILES, root)
 
 

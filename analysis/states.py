@@ -1,4 +1,4 @@
-"""What became of a run, and whether it is evidence."""
+"""The states in which runs end, and which of them count as evidence."""
 
 import pandas as pd
 
@@ -13,17 +13,17 @@ THROUGHPUT = "throughput"
 
 
 def is_result(runs: pd.DataFrame) -> pd.Series:
-    """Which rows of `Frames.runs` are evidence: completed, stopped because the loss diverged, or,
-    where the question is what fits and how fast it is, out of memory."""
+    """Return which rows of `Frames.runs` are evidence: runs that completed or diverged and, among
+    measurements of throughput, which also ask what fits, those out of memory."""
     full = runs["task"].eq(THROUGHPUT) & runs["state"].eq("out-of-memory")
     return runs["state"].isin(RESULTS) | full
 
 
 def judge(status: dict, updates: pd.DataFrame) -> tuple[str, str | None]:
-    """A run's state, and why it is not "completed" if it is not.
+    """Return a training's state and, unless it is "completed", the reason.
 
-    A failed run whose last loss is not finite is "diverged": so older versions wrote of it. A
-    completed run may lack its last update, whose line a crash can truncate, but no more.
+    A failed run whose last loss is not finite has diverged; older versions wrote "failed". A
+    completed run may lack its last update, whose line a crash can truncate, but no other.
     """
     state = str(status["state"])
     why = str(status.get("why") or "").partition("\n")[0].rstrip(".")
@@ -40,7 +40,7 @@ def judge(status: dict, updates: pd.DataFrame) -> tuple[str, str | None]:
 
 
 def judge_throughput(status: dict, repetitions: pd.DataFrame) -> tuple[str, str | None]:
-    """A throughput run's state, and why it is not "completed" if it is not."""
+    """Return a throughput run's state and, unless it is "completed", the reason."""
     state, why = str(status["state"]), str(status.get("why") or "").partition("\n")[0].rstrip(".")
     if state != "completed":
         progress = f"after {len(repetitions)} repetition(s)"

@@ -1,26 +1,21 @@
 """From a configuration of conf/ to a run folder. Every command is `python -m experiments.NAME`.
 
     prepare       tokenise a text, once                  train        one run
-    sweep         the runs of an experiment              status       what has become of them
+    sweep         the runs of an experiment              status       the state of each run
     methods       the field's methods, simulated         extrapolate  simulations beyond the paper
     timeline      where the time of a run went           replay       a run again, bit by bit
-    hours         expected GPU-hours of an experiment
+    gpu_hours     expected GPU-hours of an experiment
 
-What they are made of, in the order in which a run meets it:
+The folders behind them, in the order in which a run meets them:
 
-    cli config/          what a user says: command lines, configurations, mistakes
-    axes grid points     the points of a grid: of runs, of simulations
-    dispatch slurm/      where runs happen: on this machine, on a cluster
-    run folder identity  one run, the folder that the analysis reads, what the run depends on
-    rank                 whether this process is one of several that somebody else started
-    data/ models/        text in micro-batches, models in stages
-    cache cut costs      what a folder of runs shares: the cut into stages, measured times
-    stopwatch            what time it is, for what is measured
-    stages optimizer     what a stage computes, and how it learns
-    pipelines            the pipeline of a run, on one of the executors of `paci`
-    training throughput  what a run does, by its task
-    progress summary     what a terminal shows
-    environment          on what machine, with what code
+    terminal/     command lines, progress bars, a line for each run
+    config/       configurations: composed, checked, and what follows from them
+    grid/         the points of a grid of runs or simulations, and runs on this machine
+    slurm/        runs on a cluster
+    run/          one run: its folder, identity, cut, costs, pipeline and task
+    data/         text in micro-batches
+    models/       models in stages
+    optimizers/   optimizers and learning rates by name
 """
 
 from pathlib import Path

@@ -8,7 +8,7 @@ order was decided by the arrival of messages is thus as repeatable as any other.
 from experiments.terminal.command_line import arguments, command, run_folder, user_errors
 
 if __name__ == "__main__":
-    arguments(__doc__)  # asked for help, it answers before torch is loaded, which takes seconds
+    arguments(__doc__)  # answers --help before torch is loaded, which takes seconds
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -50,7 +50,8 @@ def main() -> None:
 
 
 def recorded_run(folder: Path) -> Run:
-    """The run of `folder`, to be done in this process. Raises ValueError unless it is complete."""
+    """Return the run of `folder`, set to be done in this process. Raises ValueError unless it is
+    complete."""
     if not (folder / "config.yaml").is_file():
         raise ValueError(f"{folder} is not a run folder: it has no config.yaml")
     try:
@@ -84,15 +85,15 @@ def _run_of(config: DictConfig, folder: Path) -> Run:
 
 
 def recorded_orders(folder: Path, run: Run) -> dict[int, FixedOrder]:
-    """{update at which a segment ended: the order of its actions}. Raises ValueError if they do not
-    lead to the end of the run."""
+    """Return {update at which a segment ended: the order of its actions}. Raises ValueError if a
+    segment of the run is missing or damaged."""
     segments = {}
     for file in sorted((folder / "orders").glob("*.csv")):
         try:
             orders = read_orders(file.read_text())
             order = FixedOrder(orders, run.config.method.accumulation)
             if order.stages != run.config.stages:
-                raise ValueError(f"it is of {order.stages} stages, the run of {run.config.stages}")
+                raise ValueError(f"it has {order.stages} stages, the run has {run.config.stages}")
             segments[int(file.stem)] = order
         except ValueError as error:
             raise ValueError(f"{file} is damaged: {error}") from None
@@ -102,7 +103,7 @@ def recorded_orders(folder: Path, run: Run) -> dict[int, FixedOrder]:
 
 
 def recorded_weights(folder: Path) -> dict[str, torch.Tensor]:
-    """Of the run's trained model. Raises ValueError if a file of it is damaged."""
+    """Return the run's trained weights by name. Raises ValueError if a file is damaged."""
     weights = {}
     for shard in sorted((folder / "model").glob("*.safetensors")):
         try:
@@ -122,7 +123,7 @@ def replay(run: Run, pipeline: LocalPipeline, segments: dict[int, FixedOrder]) -
 
 
 def differences(pipeline: LocalPipeline, recorded: dict[str, torch.Tensor]) -> dict[str, float]:
-    """{weight: largest absolute difference} of what is not bitwise equal."""
+    """Return {weight: largest absolute difference} for the weights that are not bitwise equal."""
     return {
         name: (weight.cpu() - recorded[name]).abs().max().item()
         for name, weight in parameters(pipeline)
@@ -131,7 +132,7 @@ def differences(pipeline: LocalPipeline, recorded: dict[str, torch.Tensor]) -> d
 
 
 def parameters(pipeline: LocalPipeline) -> Iterator[tuple[str, torch.Tensor]]:
-    """(name, weight) of all stages."""
+    """Yield the name and the tensor of every parameter and buffer, stage by stage."""
     for stage in pipeline.stages:
         yield from stage.module.state_dict().items()
 

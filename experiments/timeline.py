@@ -1,8 +1,8 @@
 """Break down the time of a run: python -m experiments.timeline RUN
 
-Prints, for each rank, how long it was busy and what it waited for, in seconds on the clock of the
-run, or in the units of the costs that it was given. If the run kept its timeline (timeline=true),
-writes it to RUN/trace.json, which https://ui.perfetto.dev opens.
+Prints how long each rank was busy and what it waited for, in seconds on the clock of the run, or in
+the units of the given costs. If the run kept its timeline (timeline=true), writes it to
+RUN/trace.json, which https://ui.perfetto.dev opens.
 """
 
 from collections import Counter, defaultdict
@@ -35,9 +35,9 @@ def main() -> None:
 
 
 def table(run: Path) -> list[dict]:
-    """Return a row per rank, from stages.jsonl. The bubble is idle over busy time. Idle time beyond
-    the waits is spent in the runtime, and at the ends of segments, which not all ranks reach at
-    once.
+    """Return a row per rank, from stages.jsonl. The bubble is idle time over busy time. Idle time
+    beyond the waits was spent in the runtime, and at the ends of segments, where a rank that has
+    finished waits for the others.
     """
     lines = runlog.read_lines(run / runlog.STAGES)[0]
     if not lines:
@@ -50,7 +50,7 @@ def table(run: Path) -> list[dict]:
             "of an older version"
         )
     busy: Counter[int] = Counter()
-    idle: dict[int, dict[int, float]] = defaultdict(dict)  # a rank's stages all give the rank's
+    idle: dict[int, dict[int, float]] = defaultdict(dict)  # all stages of a rank give the rank's
     waiting: dict[int, dict[int, dict]] = defaultdict(dict)
     for line in lines:
         rank, update = line["rank"], line["update"]
@@ -75,9 +75,9 @@ def table(run: Path) -> list[dict]:
 
 
 def keep(timeline: Timeline, file: Path, first: int, seconds: float) -> None:
-    """Write, atomically, a segment that began with micro-batch `first` of the run after so many
-    `seconds` of training. Columns are the fields of `paci.simulation.event_loop.Step`, counted from
-    the start of the run."""
+    """Write the timeline of a segment that began with micro-batch `first` of the run, after
+    `seconds` of training. Columns are the fields of `paci.simulation.event_loop.Step`;
+    micro-batches and times count from the start of the run."""
     rows = pandas.DataFrame(timeline.rows, columns=Step._fields)
     rows = rows.assign(
         microbatch=rows.microbatch + first, start=rows.start + seconds, end=rows.end + seconds

@@ -12,7 +12,7 @@ SLURM's srun start,
 from experiments.terminal.command_line import command, interruptible, overrides, user_errors
 
 if __name__ == "__main__":
-    overrides(__doc__)  # asked for help, it answers before torch is loaded, which takes seconds
+    overrides(__doc__)  # answers --help before torch is loaded, which takes seconds
 
 import signal
 import time
@@ -38,10 +38,11 @@ from paci.distributed.failure import RankFailed, report_failure
 from paci.distributed.launch import check_loopback, ending_process, spawn
 
 TASKS = {"training": Training, "throughput": Throughput}
-"""By the value of `task` in a configuration."""
+"""The class for each value of `task` in a configuration."""
 INTERRUPTED = (KeyboardInterrupt.__name__, signal.SIGTERM.name, signal.SIGINT.name)
+"""Kinds of failures that leave a run preempted."""
 EXHAUSTED = (torch.OutOfMemoryError.__name__, MemoryError.__name__)
-"""Kinds of failures that are a state of their own."""
+"""Kinds of failures that leave a run out of memory."""
 
 
 @command()
@@ -68,10 +69,10 @@ def main() -> None:
 
 
 def train(run: Run) -> dict:
-    """Train to the end and return the run's status; leave a finished run alone.
+    """Train to the end and return the run's status; leave a completed run alone.
 
-    Divergence and lack of memory are results, in the status; any other failure is there too, and
-    raised. Raises `InUse` if another process holds the run.
+    Divergence and lack of memory are results, which the status names. Any other failure is named
+    there and also raised. Raises `InUse` if another process holds the run.
     """
     folder = run.folder
     with folder.claimed() if is_first() else nullcontext(), interruptible():

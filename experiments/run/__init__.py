@@ -1,1 +1,12 @@
-"""One run: its folder, its pipeline, and what it does with them."""
+"""One run: what it is made from, and its work.
+
+run                    data, cut, costs and folder of a run that has not started
+folder identity        the run folder, and what the run's numbers depend on
+environment            the machine and the code, for environment.json
+cache cut costs        measurements that the runs of a folder share
+stopwatch              the clock that measures them
+stages pipelines       a stage's module, and the pipeline on one of the executors of `paci`
+rank                   ranks that torchrun or SLURM started
+task                   the work of a run, of which there are two kinds:
+training throughput    training on a budget of tokens, and measuring tokens/s
+"""
