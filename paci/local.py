@@ -14,12 +14,12 @@ from paci.checks import positive
 from paci.cost import Cost, Durations
 from paci.pipeline import SegmentGuard
 from paci.schedules import Schedule, build
-from paci.segment import Batch, Segment, StageStatistics, Update
+from paci.segment import Segment, StageStatistics, Update
 from paci.simulation.event_loop import Step, run_schedule, whole_windows
 from paci.simulation.timeline import Timeline
 from paci.stage.learning_rate import LearningRate
 from paci.stage.perform import Mailbox, perform
-from paci.stage.stage import Loss, MakeOptimizer, Stage, check_no_shared_parameters
+from paci.stage.stage import Batch, Loss, MakeOptimizer, Stage, check_no_shared_parameters
 from paci.stage.weights import MakePolicy
 
 T = TypeVar("T")
@@ -119,8 +119,8 @@ class LocalPipeline:
         timeline = Timeline(steps, len(self.schedule.placement), a)
         self.microbatch += len(batches)
         self.seconds += timeline.makespan
-        statistics = map(StageStatistics.of, self.stages)
-        return Segment.of(statistics, torch.stack(losses).tolist(), timeline)
+        statistics = [StageStatistics.of(stage) for stage in self.stages]
+        return Segment(torch.stack(losses).tolist(), statistics, timeline)
 
     def evaluate(self, batches: Iterable[Batch]) -> float:
         """Return the mean loss over `batches` in evaluation mode, and leave no trace.

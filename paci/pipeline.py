@@ -7,8 +7,8 @@ from types import TracebackType
 from typing import Protocol, Self, TypeVar
 
 from paci.schedules import Schedule
-from paci.segment import Batch, Segment, Update
-from paci.stage.stage import Stage
+from paci.segment import Segment, Update
+from paci.stage.stage import Batch, Stage
 
 T = TypeVar("T")
 

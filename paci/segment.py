@@ -1,22 +1,46 @@
-"""What one `train` leaves, on whichever executor."""
+"""The results of one `train`, on whichever executor."""
 
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import NamedTuple
-
-import torch
 
 from paci.simulation.timeline import Timeline
 from paci.stage.memory import MemoryUsage
 from paci.stage.stage import Stage
 from paci.stage.version_tracker import Movement
 
-Batch = tuple[torch.Tensor, torch.Tensor]
+
+@dataclass(frozen=True)
+class StageStatistics:
+    """The statistics of one stage in a segment.
+
+    drift            histogram {updates between forward and backward: micro-batches}
+    staleness        histogram {updates between forward and the update that uses it: micro-batches}
+    movements        samples of how far the weights moved between forward and backward
+    peak_in_flight   micro-batches
+    peak_held        most bytes held beside the parameters: activations, parameter copies,
+                     gradients, optimizer state
+    """
+
+    index: int
+    drift: Counter[int]
+    staleness: Counter[int]
+    movements: list[Movement]
+    peak_in_flight: int
+    peak_held: MemoryUsage
+
+    @classmethod
+    def of(cls, stage: Stage) -> "StageStatistics":
+        """Return the statistics of the segment that `stage` has just done."""
+        versions = stage.versions
+        return cls(
+            stage.index, versions.drift, versions.staleness, versions.movements,
+            versions.peak_in_flight, stage.saved.peak,
+        )  # fmt: skip
 
 
-class DeviceMemory(NamedTuple):
+@dataclass(frozen=True)
+class DeviceMemory:
     """Bytes of a rank's CUDA device in a segment.
 
     allocated  peak of what PyTorch's allocator had given out to tensors
@@ -30,65 +54,35 @@ class DeviceMemory(NamedTuple):
     used: int
 
 
-class StageStatistics(NamedTuple):
-    """What stage `index` has noted of a segment; see `Segment`."""
+@dataclass(frozen=True)
+class RankStatistics:
+    """The statistics of one rank of a distributed pipeline in a segment.
 
-    index: int
-    drift: Counter[int]
-    staleness: Counter[int]
-    movements: list[Movement]
-    peak_in_flight: int
-    peak_held: MemoryUsage
+    waiting   seconds that it waited, by cause: an "input", a "gradient", or "backpressure", an
+              input that the schedule does not admit yet
+    memory    of its device; None without CUDA
+    """
 
-    @classmethod
-    def of(cls, stage: Stage) -> "StageStatistics":
-        ledger = stage.versions
-        return cls(
-            stage.index, ledger.drift, ledger.staleness, ledger.movements,
-            ledger.peak_in_flight, stage.saved.peak,
-        )  # fmt: skip
+    waiting: dict[str, float]
+    memory: DeviceMemory | None
 
 
 @dataclass(frozen=True)
 class Segment:
-    """What one `train` did, from a filled to a drained pipeline; lists of lists are per stage.
+    """The results of one `train`, from a filled to a drained pipeline.
 
-    losses           of each micro-batch, in their order, not scaled
-    drift            histogram {updates between forward and backward: micro-batches}
-    staleness        histogram {updates between forward and the update that uses it: micro-batches}
-    movements        samples of how far the weights moved between forward and backward
-    peak_in_flight   micro-batches
-    peak_held        most bytes held beside the parameters: activations, parameter copies,
-                     gradients, optimizer state
-    timeline         every action, on the executor's clock
-    waiting          seconds that each rank waited, by cause: an "input", a "gradient", or
-                     "backpressure", an input that the schedule does not admit yet (wall clock only)
-    device_memory    bytes of each rank's device (CUDA only, and only where every rank has a process
-                     of its own)
-    interrupted      whether it ended early, after a whole window, because it was asked to
+    losses        the loss of each micro-batch, in their order, not scaled
+    stages        statistics of the stages, in order
+    timeline      every action, on the executor's clock
+    ranks         statistics of the ranks, in order, if each has a process of its own; else None
+    interrupted   whether it ended early, after a whole window, because it was asked to
     """
 
     losses: list[float]
-    drift: list[Counter[int]]
-    staleness: list[Counter[int]]
-    movements: list[list[Movement]]
-    peak_in_flight: list[int]
-    peak_held: list[MemoryUsage]
+    stages: list[StageStatistics]
     timeline: Timeline
-    waiting: list[dict[str, float]] | None = None
-    device_memory: list[DeviceMemory] | None = None
+    ranks: list[RankStatistics] | None = None
     interrupted: bool = False
-
-    @classmethod
-    def of(
-        cls, stages: Iterable[StageStatistics], losses: list[float], timeline: Timeline, **of_ranks
-    ) -> "Segment":
-        """Of the books of all stages, in any order; `of_ranks` are the last fields."""
-        by_stage = zip(*sorted(stages, key=attrgetter("index")), strict=True)
-        _, drift, staleness, movements, peak_in_flight, peak_held = map(list, by_stage)
-        return cls(
-            losses, drift, staleness, movements, peak_in_flight, peak_held, timeline, **of_ranks
-        )
 
     def __repr__(self) -> str:
         if not self.losses:
@@ -101,15 +95,24 @@ class Segment:
 
     @property
     def seconds(self) -> float:
-        """On the executor's clock: simulated, what the pipeline would have taken at the given
-        cost; or the wall's."""
+        """The makespan, on the executor's clock: the wall's, or a simulated one (the time that the
+        pipeline would have taken at the given cost)."""
         return self.timeline.makespan
+
+    @property
+    def drift(self) -> list[Counter[int]]:
+        """The histogram of drift of each stage."""
+        return [stage.drift for stage in self.stages]
 
 
 class Update(NamedTuple):
-    """One update of all stages: its number from 1, the mean loss of its window, the learning rate
-    it was made with (the highest, if stages differ), and when the last stage to make it had made
-    it, on the executor's clock."""
+    """One update of all stages.
+
+    number          counts from 1
+    loss            mean over the window's sequences
+    learning_rate   the optimizer's rate in this update; the highest, if stages differ
+    seconds         time at which the last of the stages had made it, on the executor's clock
+    """
 
     number: int
     loss: float

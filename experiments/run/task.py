@@ -10,7 +10,7 @@ import runlog
 from experiments import models
 from experiments.run.pipelines import build_pipeline, clock_of
 from experiments.run.run import Run
-from paci.segment import Segment
+from paci.segment import DeviceMemory, Segment
 
 
 class Task(ABC):
@@ -60,41 +60,39 @@ class Task(ABC):
         busy: Counter[int] = Counter()
         for row in segment.timeline.rows:
             busy[row.stage] += row.end - row.start
-        ranks = {row.stage: row.rank for row in segment.timeline.rows}
+        rank_of = {row.stage: row.rank for row in segment.timeline.rows}
         parameter_bytes = models.parameter_bytes(
             self.config.model, self.run.corpus.vocabulary, self.run.cut
         )
-        return [
-            runlog.StageLine(
+        lines = []
+        for stage in segment.stages:
+            rank = rank_of[stage.index]
+            of_rank = segment.ranks[rank] if segment.ranks else None
+            line = runlog.StageLine(
                 update=self.done,
-                stage=stage,
+                stage=stage.index,
                 rank=rank,
-                drift=segment.drift[stage],
-                staleness=segment.staleness[stage],
-                movement=[
-                    runlog.MovementSample(**asdict(sample)) for sample in segment.movements[stage]
-                ],
-                peak_in_flight=segment.peak_in_flight[stage],
-                parameter_bytes=parameter_bytes[stage],
-                gradient_bytes=segment.peak_held[stage].gradients,
-                optimizer_bytes=segment.peak_held[stage].optimizer,
-                activation_bytes=segment.peak_held[stage].activations,
-                version_bytes=segment.peak_held[stage].copies,
-                busy_seconds=busy[stage],
+                drift=stage.drift,
+                staleness=stage.staleness,
+                movement=[runlog.MovementSample(**asdict(sample)) for sample in stage.movements],
+                peak_in_flight=stage.peak_in_flight,
+                parameter_bytes=parameter_bytes[stage.index],
+                gradient_bytes=stage.peak_held.gradients,
+                optimizer_bytes=stage.peak_held.optimizer,
+                activation_bytes=stage.peak_held.activations,
+                version_bytes=stage.peak_held.copies,
+                busy_seconds=busy[stage.index],
                 idle_seconds=segment.seconds - segment.timeline.busy[rank],
                 clock=self.clock,
-                waiting_seconds=segment.waiting[rank] if segment.waiting else None,
-                **device_bytes(segment, rank),
+                waiting_seconds=of_rank.waiting if of_rank else None,
+                **(device_bytes(of_rank.memory) if of_rank and of_rank.memory else {}),
             )
-            for stage, rank in sorted(ranks.items())
-        ]
+            lines.append(line)
+        return lines
 
 
-def device_bytes(segment: Segment, rank: int) -> dict[str, int]:
-    """Return what a stage's line says of the CUDA device of its `rank`, if it has one."""
-    if segment.device_memory is None:
-        return {}
-    memory = segment.device_memory[rank]
+def device_bytes(memory: DeviceMemory) -> dict[str, int]:
+    """Return the fields of a stage's line that tell of the CUDA device of its rank."""
     return {
         "allocated_bytes": memory.allocated,
         "reserved_bytes": memory.reserved,

@@ -19,10 +19,9 @@ import torch
 from paci.distributed.device import settle
 from paci.distributed.transport import Sender
 from paci.schedules import Schedule, StageView
-from paci.segment import Batch
 from paci.simulation.event_loop import Step
 from paci.stage.perform import Mailbox, perform
-from paci.stage.stage import Stage
+from paci.stage.stage import Batch, Stage
 
 OnWindow = Callable[[list[torch.Tensor], float, float], None]
 

@@ -18,8 +18,8 @@ import torch
 from paci.actions import FORWARD
 from paci.distributed.links import Links, Specs, drain
 from paci.distributed.transport import AHEAD
-from paci.segment import Batch
 from paci.stage.perform import Mailbox
+from paci.stage.stage import Batch
 
 
 def evaluate(

@@ -10,8 +10,7 @@ import torch.distributed as dist
 
 from paci.distributed.rank_group import RankGroup
 from paci.distributed.transport import Spec, link_errors
-from paci.segment import Batch
-from paci.stage.stage import Stage
+from paci.stage.stage import Batch, Stage
 
 
 def exchange_shapes(

@@ -22,10 +22,11 @@ from paci.distributed.scheduling_policy import batch_scheduling
 from paci.distributed.training import Training
 from paci.pipeline import SegmentGuard
 from paci.schedules import Schedule, build
-from paci.segment import Batch, Segment, Update
+from paci.segment import Segment, Update
 from paci.simulation.event_loop import whole_windows
 from paci.simulation.simulate import fixed_order
-from paci.stage.stage import LearningRate, Loss, MakeOptimizer, Stage, check_no_shared_parameters
+from paci.stage.learning_rate import LearningRate
+from paci.stage.stage import Batch, Loss, MakeOptimizer, Stage, check_no_shared_parameters
 
 ORDERS = ("dynamic", "static")
 

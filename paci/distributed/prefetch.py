@@ -11,8 +11,7 @@ from typing import overload
 import torch
 
 from paci.distributed.device import on_cuda, settle
-from paci.segment import Batch
-from paci.stage.stage import Stage
+from paci.stage.stage import Batch, Stage
 
 
 def batches_for(stages: Sequence[Stage], batches: Sequence[Batch]) -> Sequence[Batch]:

@@ -1,12 +1,14 @@
 """One segment of training at one rank: what surrounds its `Engine`.
 
-senders, receivers ─▶ engine ─▶ statistics of all ranks ─▶ drained links ─▶ Segment
+senders, receivers ─▶ engine ─▶ drained links ─▶ statistics of all ranks ─▶ Segment
                         ▲
              notices: a rank has failed, stop early
 """
 
 import time
 from collections.abc import Callable, Sequence
+from itertools import chain
+from operator import attrgetter
 from queue import SimpleQueue
 from typing import Any
 
@@ -14,15 +16,20 @@ import torch
 import torch.distributed as dist
 
 from paci.distributed.control import ControlChannel, Notice
+from paci.distributed.device import device_memory
 from paci.distributed.engine import Engine
 from paci.distributed.failure import RankFailed
 from paci.distributed.links import Links, Specs, drain
 from paci.distributed.prefetch import batches_for
 from paci.distributed.rank_group import RankGroup
-from paci.distributed.statistics import RankStatistics, segment_of
 from paci.distributed.transport import link_errors
 from paci.schedules import Schedule
-from paci.segment import Batch, Segment, Update
+from paci.segment import RankStatistics, Segment, StageStatistics, Update
+from paci.simulation.event_loop import Step
+from paci.simulation.timeline import Timeline
+from paci.stage.stage import Batch
+
+RankReport = tuple[RankStatistics, list[StageStatistics], list[Step]]
 
 
 class Training:
@@ -69,17 +76,24 @@ class Training:
         None."""
         self._started = time.monotonic()
         self.engine.run(batches_for(self._links.stages, batches))
-        own = RankStatistics.of(self.engine, self._started, self._offset, self.interrupted)
-        everyones = self._ranks.gather(own)
+        ended = self.engine.steps[-1].end
+        own = self._started + self._offset, ended + self._offset, self.interrupted
+        starts, ends, interrupted = zip(*self._ranks.gather(own), strict=True)
         self._drain()
-        origin = min(statistics.started for statistics in everyones)
-        self.seconds = max(statistics.ended for statistics in everyones) - origin
-        self.interrupted = any(statistics.interrupted for statistics in everyones)
-        steps = self._gather_steps(self._offset - origin)
-        if steps is None:
+        origin = min(starts)
+        self.seconds = max(ends) - origin
+        self.interrupted = any(interrupted)
+        reports = self._gather_reports(self._offset - origin)
+        if reports is None:
             return None
-        losses = torch.stack(self.engine.losses).tolist()
-        return segment_of(everyones, steps, losses, self.engine.rule.accumulation)
+        ranks, stages, steps = zip(*reports, strict=True)
+        return Segment(
+            torch.stack(self.engine.losses).tolist(),
+            sorted(chain(*stages), key=attrgetter("index")),
+            Timeline(list(chain(*steps)), len(ranks), self.engine.rule.accumulation),
+            list(ranks),
+            self.interrupted,
+        )
 
     def _report_window(self, losses: list[torch.Tensor], rate: float, end: float) -> None:
         assert self._on_update is not None
@@ -95,17 +109,22 @@ class Training:
         self._ranks.gather(None)  # now the receivers of all ranks know where the segment ends
         drain(self._senders.values(), self._receivers.values(), skipped=planned - self.count)
 
-    def _gather_steps(self, shift: float) -> list[Any] | None:
-        """Return the steps of all ranks, `shift` seconds later than on this rank's clock, at the
-        rank of the last stage."""
-        own = [s._replace(start=s.start + shift, end=s.end + shift) for s in self.engine.steps]
+    def _gather_reports(self, shift: float) -> list[RankReport] | None:
+        """Return what every rank did, at the rank of the last stage, elsewhere None. Steps are
+        `shift` seconds later than on the clock of their rank."""
+        memory = device_memory(self._links.stages[0].device)
+        own = (
+            RankStatistics(dict(self.engine.waiting), memory),
+            [StageStatistics.of(stage) for stage in self._links.stages],
+            [s._replace(start=s.start + shift, end=s.end + shift) for s in self.engine.steps],
+        )
         reporter = self._links.rank_of[-1]
         everyones: list[Any] | None = None
         if reporter == self._ranks.rank:
             everyones = [None] * self._ranks.size
         with link_errors(None):
             dist.gather_object(own, everyones, reporter, group=self._ranks.process_group)
-        return everyones and [step for steps in everyones for step in steps]
+        return everyones
 
     def _on_notice(self, notice: Notice | None) -> None:
         """Obey the control channel.

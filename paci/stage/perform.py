@@ -15,8 +15,7 @@ from functools import partial
 import torch
 
 from paci.actions import BACKWARD, FORWARD, WEIGHT_GRADIENT
-from paci.segment import Batch
-from paci.stage.stage import Stage
+from paci.stage.stage import Batch, Stage
 
 Take = Callable[[int, str], torch.Tensor]
 Send = Callable[[int, str, torch.Tensor], None]

@@ -28,6 +28,7 @@ from paci.stage.split_backward import SplitBackward
 from paci.stage.version_tracker import VersionTracker
 from paci.stage.weights import MakePolicy, Position, make_policy
 
+Batch = tuple[torch.Tensor, torch.Tensor]  # input and target of a micro-batch
 SendGradient = Callable[[torch.Tensor], None]
 MakeOptimizer = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
 Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]

@@ -69,7 +69,7 @@ def test_the_memory_books_are_the_devices():
     torch.cuda.reset_peak_memory_stats()
     segment = pipeline.train(batches())
     peak = torch.cuda.max_memory_allocated() - before
-    held = [h.activations + h.copies for h in segment.peak_held]
+    held = [stage.peak_held.activations + stage.peak_held.copies for stage in segment.stages]
     passing = 8 * max(p.nbytes for p in stages[0].parameters()) + 8 * ROWS * WIDTH * 4
     gradients = sum(p.nbytes for stage in stages for p in stage.parameters())
     assert max(held) <= peak <= sum(held) + gradients + passing

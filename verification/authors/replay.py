@@ -140,7 +140,7 @@ def _outcome(
         weights=named_weights(weights),
         adam=named_adam(optimizers),
         drift=[Counter(histogram) for histogram in segment.drift],
-        in_flight=segment.peak_in_flight,
+        in_flight=[stage.peak_in_flight for stage in segment.stages],
         rates=[rates] * case.stages,
         evaluations=evaluations,
     )

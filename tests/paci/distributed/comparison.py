@@ -33,9 +33,11 @@ def check_equals_local(ours: list[dict], configuration: tuple, updates: int = 20
     weights, expected, one = local(ranks, configuration, updates, rule)
     assert toys.same(by_stage(ours, "weights"), weights)
     assert segment.losses == expected.losses
-    assert segment.drift == expected.drift
-    assert segment.staleness == expected.staleness
-    assert segment.peak_in_flight == expected.peak_in_flight
+    for stage, other in zip(segment.stages, expected.stages, strict=True):
+        assert stage.index == other.index
+        assert stage.drift == other.drift
+        assert stage.staleness == other.staleness
+        assert stage.peak_in_flight == other.peak_in_flight
     assert segment.timeline.orders() == expected.timeline.orders()
     evaluation = one.evaluate(toys.batches(3))
     assert [r["evaluation"] for r in ours] == [evaluation] * ranks

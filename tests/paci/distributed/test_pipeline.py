@@ -140,7 +140,7 @@ def test_a_closed_pipeline_leaves_no_thread_and_no_connection(ranks):
 
 @cases
 @fleets
-def test_books(ranks, configuration):
+def test_statistics_and_times_of_updates_agree(ranks, configuration):
     schedule, accumulation, _, slack = configuration
     others = trained(ranks, configuration)
     last = others.pop(0 if schedule == "zbv" else -1)  # the rank with the last stage
@@ -150,7 +150,7 @@ def test_books(ranks, configuration):
     assert [u.seconds for u in updates] == sorted(u.seconds for u in updates)
     assert 0 < updates[-1].seconds <= last["seconds"]
     assert {r["seconds"] for r in others} == {last["seconds"]}
-    for rank, waiting in enumerate(segment.waiting):
+    for rank, waiting in enumerate(statistics.waiting for statistics in segment.ranks):
         busy = segment.timeline.busy[rank]
         assert set(waiting) <= {"input", "gradient", "backpressure"}
         assert 0 < busy + sum(waiting.values()) <= last["seconds"] * 1.001

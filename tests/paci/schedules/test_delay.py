@@ -6,11 +6,12 @@ from tests.paci import toys
 
 @pytest.mark.parametrize(("N", "a", "slack"), [(4, 1, 0), (5, 4, 0), (4, 3, 2)])
 def test_mean_delay_is_the_staleness_of_a_full_pipeline(N, a, slack):
-    local = toys.pipeline(toys.stages(N), "paci", a, slack=slack)
-    warm_up = local.train(toys.batches(a * 10)).staleness
-    whole = toys.pipeline(toys.stages(N), "paci", a, slack=slack).train(toys.batches(a * 110))
-    for stage in range(N):
-        full = whole.staleness[stage] - warm_up[stage]
+    def staleness(windows):
+        local = toys.pipeline(toys.stages(N), "paci", a, slack=slack)
+        return [stage.staleness for stage in local.train(toys.batches(a * windows)).stages]
+
+    for stage, (warm_up, whole) in enumerate(zip(staleness(10), staleness(110), strict=True)):
+        full = whole - warm_up
         mean = sum(updates * count for updates, count in full.items()) / full.total()
         assert mean == pytest.approx(mean_delay(N, stage, a, slack), abs=0.05)
 

@@ -147,4 +147,4 @@ def test_real_stages_drift_as_simulated(options):
     segment = toys.pipeline(toys.stages(4), rule, None).train(toys.batches(24))
     run = simulate(rule, 4, 24)
     assert [max(stage) for stage in segment.drift] == run.max_drift
-    assert segment.peak_in_flight == run.peak_in_flight
+    assert [stage.peak_in_flight for stage in segment.stages] == run.peak_in_flight

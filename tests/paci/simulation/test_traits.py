@@ -27,9 +27,9 @@ def test_versions_are_those_of_real_stages(weights, a, slack):
     segment = local.train(toys.batches(12 * a))
     seen = Simulation(rule, simulate(rule, 4, 12 * a).actions, weights)
     assert seen.max_drift == [max(stage) for stage in segment.drift]
-    assert seen.max_staleness == [max(stage) for stage in segment.staleness]
+    assert seen.max_staleness == [max(stage.staleness) for stage in segment.stages]
     copies = max(seen.max_copies)
     if weights in ("live", "stashed", "double-buffered"):
         one = sum(p.nbytes for p in toys.stages(1)[0].parameters())
-        assert copies == max(held.copies for held in segment.peak_held) / one
+        assert copies == max(stage.peak_held.copies for stage in segment.stages) / one
         assert copies == theory.parameter_units(weights, 4, 0, a, slack) - 1

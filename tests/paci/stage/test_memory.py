@@ -67,9 +67,10 @@ def test_an_activation_changed_in_place_is_an_error():
 def test_paci_holds_what_1f1b_holds_and_one_copy_of_the_weights(N):
     flush = toys.pipeline(toys.stages(N), "1f1b-flush", N).train(toys.batches(4 * N))
     paci = toys.pipeline(toys.stages(N), "paci", N).train(toys.batches(4 * N))
-    assert paci.peak_held == flush.peak_held
-    assert paci.peak_in_flight == list(range(N, 0, -1))
-    assert [held.copies for held in paci.peak_held] == [0] * N
+    held = [stage.peak_held for stage in paci.stages]
+    assert held == [stage.peak_held for stage in flush.stages]
+    assert [stage.peak_in_flight for stage in paci.stages] == list(range(N, 0, -1))
+    assert [of_stage.copies for of_stage in held] == [0] * N
 
 
 def test_under_autocast_every_microbatch_in_flight_holds_a_copy_of_the_weights():
@@ -82,7 +83,7 @@ def test_under_autocast_every_microbatch_in_flight_holds_a_copy_of_the_weights()
 
     run = toys.pipeline(modules, accumulation=2, loss_fn=loss_fn).train(toys.batches(16))
     copy = 2 * toys.WIDTH**2
-    assert [held.copies for held in run.peak_held] == [0, 3 * copy, 2 * copy, 1 * copy]
+    assert [stage.peak_held.copies for stage in run.stages] == [0, 3 * copy, 2 * copy, 1 * copy]
 
 
 def test_versions_beside_the_live_one_count_as_copies():
@@ -107,7 +108,7 @@ def test_under_autocast_a_stash_holds_both():
 
     local = toys.pipeline(modules, accumulation=1, weights="stashed", loss_fn=loss_fn)
     cast, version = 2 * toys.WIDTH**2, 4 * toys.WIDTH**2
-    copies = [held.copies for held in local.train(toys.batches(16)).peak_held]
+    copies = [stage.peak_held.copies for stage in local.train(toys.batches(16)).stages]
     assert copies == [3 * version, 3 * cast + 2 * version, 2 * cast + version, cast]
 
 

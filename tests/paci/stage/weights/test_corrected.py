@@ -56,8 +56,8 @@ def test_the_backward_is_nearer_to_the_forward_than_without():
             lr_lambda=lambda version: 0.1,
         )  # fmt: skip
         run = local.train(toys.batches(40))
-        assert run.staleness[0] == {0: 1, 1: 1, 2: 1, 3: 37} == run.drift[0]
-        return sum(movement.relative for movement in run.movements[0][20:])
+        assert run.stages[0].staleness == {0: 1, 1: 1, 2: 1, 3: 37} == run.drift[0]
+        return sum(movement.relative for movement in run.stages[0].movements[20:])
 
     assert moved("corrected") < 0.5 * moved("live")
 

@@ -18,19 +18,19 @@ def test_staleness_is_one_and_versions_are_two(N, more, jitter):
     )
     first, second = (local.train(toys.batches(a * windows)) for _ in range(2))
     # Before the first update there is no older version.
-    assert first.staleness == [{0: a, 1: a * (windows - 1)}] * N
-    assert second.staleness == [{1: a * windows}] * N
+    assert all(stage.staleness == {0: a, 1: a * (windows - 1)} for stage in first.stages)
+    assert all(stage.staleness == {1: a * windows} for stage in second.stages)
     for run in (first, second):
         assert [set(drift) for drift in run.drift] == [{0}] * N
-        assert all(m.relative == 0 for movements in run.movements for m in movements)
+        assert all(m.relative == 0 for stage in run.stages for m in stage.movements)
         assert copies(run, modules) == [1] * N
     assert theory.parameter_units("double-buffered", N, 0, a) == 2
 
 
 @pytest.mark.parametrize("schedule", ["gpipe", "1f1b-flush", "zb-h1"])
 def test_a_flush_waits_for_nothing_and_sees_the_version_before_all_the_same(schedule):
-    run = toys.pipeline(toys.stages(3), schedule, 3, weights="double-buffered")
-    assert run.train(toys.batches(9)).staleness == [{0: 3, 1: 6}] * 3
+    local = toys.pipeline(toys.stages(3), schedule, 3, weights="double-buffered")
+    assert all(stage.staleness == {0: 3, 1: 6} for stage in local.train(toys.batches(9)).stages)
 
 
 def test_a_window_shorter_than_the_pipeline():

@@ -74,7 +74,7 @@ def test_the_backward_is_nearer_to_the_forward_than_without(optimizer):
             toys.stages(4), accumulation=1, weights=weights, optimizer=optimizer,
             measure_every=1, lr_lambda=lambda version: 0.1,
         )  # fmt: skip
-        movements = local.train(toys.batches(40)).movements[0][20:]
+        movements = local.train(toys.batches(40)).stages[0].movements[20:]
         return sum(movement.relative for movement in movements)
 
     assert moved("predicted") < 0.8 * moved("live")

@@ -1,5 +1,3 @@
-from itertools import chain
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,7 +11,7 @@ from tests.paci import toys
 def copies(run, modules) -> list[float]:
     """Parameter copies held beyond the live ones, per stage, at the peak."""
     sizes = [sum(p.nbytes for p in module.parameters()) for module in modules]
-    return [held.copies / size for held, size in zip(run.peak_held, sizes, strict=True)]
+    return [stage.peak_held.copies / size for stage, size in zip(run.stages, sizes, strict=True)]
 
 
 def versions_in_flight(run, stage) -> int:
@@ -38,9 +36,9 @@ def test_drift_is_none_and_memory_is_that_of_the_versions_in_flight(N, a, slack)
     local = toys.pipeline(modules, "paci", a, slack=slack, weights="stashed", measure_every=1)
     run = local.train(toys.batches(12 * a))
     assert all(set(drift) == {0} for drift in run.drift)
-    assert all(movement.relative == 0 for movement in chain(*run.movements))
-    staleness = toys.pipeline(live, "paci", a, slack=slack).train(toys.batches(12 * a)).staleness
-    assert run.staleness == staleness
+    assert all(sample.relative == 0 for stage in run.stages for sample in stage.movements)
+    as_late = toys.pipeline(live, "paci", a, slack=slack).train(toys.batches(12 * a))
+    assert [stage.staleness for stage in run.stages] == [s.staleness for s in as_late.stages]
     assert copies(run, modules) == [versions_in_flight(run, stage) for stage in range(N)]
     for stage, extra in enumerate(copies(run, modules)):
         assert 1 + extra <= theory.parameter_units("stashed", N, stage, a, slack)
