@@ -12,7 +12,7 @@ from torch import nn
 from paci import checkpoint
 from paci.checks import positive
 from paci.cost import Cost, Durations
-from paci.pipeline import SegmentGuard
+from paci.pipeline import SegmentGuard, check_sizes
 from paci.schedules import Schedule, build
 from paci.segment import Segment, StageStatistics, Update
 from paci.simulation.event_loop import Step, run_schedule, whole_windows
@@ -83,7 +83,7 @@ class LocalPipeline:
         self._guard.check_drained("train")
         batches = batches if isinstance(batches, Sequence) else list(batches)
         whole_windows(len(batches), self.accumulation)
-        self._check_sizes(batches)
+        check_sizes(self.stages, batches)
         self._try_shapes(batches)
         for stage in self.stages:
             stage.begin_segment()
@@ -190,20 +190,6 @@ class LocalPipeline:
         for stage in self.stages:
             input = stage.evaluate(input, target)
         return input
-
-    def _check_sizes(self, batches: Sequence[Batch]) -> None:
-        """Raise ValueError unless micro-batches have as many sequences as `batch` gives them."""
-        sizes = self.stages[-1].sizes
-        if sizes is None:
-            return
-        for number, (input, target) in enumerate(batches):
-            wanted = sizes[number % self.accumulation]
-            if not len(input) == len(target) == wanted:
-                raise ValueError(
-                    f"micro-batch {number} must have {wanted} sequences, as a batch of "
-                    f"{sum(sizes)} in {self.accumulation} micro-batches has, not {len(input)} "
-                    f"(target: {len(target)})"
-                )
 
     def _try_shapes(self, batches: Sequence[Batch]) -> None:
         """Raise ValueError if a micro-batch does not fit through the stages; one of each shape is

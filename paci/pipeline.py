@@ -128,3 +128,20 @@ class SegmentGuard:
                 stage.abort_segment()
             raise
         self._in_flight = False
+
+
+def check_sizes(stages: Sequence[Stage], batches: Sequence[Batch]) -> None:
+    """Raise ValueError unless what `stages` read of each micro-batch, the first of the pipeline its
+    input and the last its target, has as many sequences as the `batch` of the pipeline gives it."""
+    sizes = stages[0].sizes
+    if sizes is None:
+        return
+    read = [*[0] * stages[0].is_first, *[1] * stages[-1].is_last]
+    for number, batch in enumerate(batches):
+        wanted = sizes[number % len(sizes)]
+        for part in read:
+            if len(batch[part]) != wanted:
+                raise ValueError(
+                    f"micro-batch {number} must have {wanted} sequences, as a batch of "
+                    f"{sum(sizes)} in {len(sizes)} micro-batches has, not {len(batch[part])}"
+                )

@@ -87,7 +87,7 @@ class EmulatedModule(nn.Module):
         self.module, self.is_last, self.times, self.device = module, is_last, times, device
         self.microbatch = 0  # at work
         self.backward_is_split = False
-        self.zeros = torch.zeros(())  # like the output; at the last stage like the loss
+        self.outputs: dict[torch.Size, torch.Tensor] = {}  # zeros like it, by shape of the input
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         if self.training:
@@ -97,7 +97,7 @@ class EmulatedModule(nn.Module):
             return result
         output: torch.Tensor = self.module(input)
         if not self.is_last:
-            self.zeros = torch.zeros_like(output)
+            self.outputs[input.shape] = torch.zeros_like(output)
         return output
 
     def work(self, kind: str, microbatch: int) -> None:
@@ -156,7 +156,7 @@ class _Wait(torch.autograd.Function):
         ctx.emulated, ctx.microbatch = emulated, microbatch
         ctx.input = input if input.requires_grad else None
         emulated.work(FORWARD, microbatch)
-        return emulated.zeros.detach()
+        return torch.zeros(()) if emulated.is_last else emulated.outputs[input.shape].detach()
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:

@@ -1,26 +1,45 @@
 """What ranks settle before they train: the shapes of messages, and one clock."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 import torch.distributed as dist
 
+from paci.distributed.links import Specs
 from paci.distributed.rank_group import RankGroup
 from paci.distributed.transport import Spec, link_errors
 from paci.stage.stage import Batch, Stage
 
 
 def exchange_shapes(
-    ranks: RankGroup, stages: Sequence[Stage], rank_of: Sequence[int], batch: Batch
-) -> dict[int, Spec]:
+    ranks: RankGroup,
+    stages: Sequence[Stage],
+    rank_of: Sequence[int],
+    batches: Sequence[Batch],
+    sizes: Sequence[int] | None = None,
+) -> Specs:
     """Return {stage: what enters it} for what enters and leaves this rank's `stages`.
 
-    One micro-batch goes through all stages of the pipeline, in evaluation mode. If one of them
-    cannot take it, every rank raises the same error. Stage i of the pipeline is at `rank_of[i]`.
+    One micro-batch goes through all stages of the pipeline, in evaluation mode; of a window whose
+    micro-batches have `sizes`, one of each size does. If a stage cannot take it, every rank raises
+    the same error. Stage i of the pipeline is at `rank_of[i]`.
     """
+    if sizes is None:
+        sizes = [0]  # one size, whichever it is
+    of_size = {
+        size: _exchange(ranks, stages, rank_of, batches[sizes.index(size)])
+        for size in sorted(set(sizes))
+    }
+    return {stage: [of_size[size][stage] for size in sizes] for stage in of_size[sizes[0]]}
+
+
+def _exchange(
+    ranks: RankGroup, stages: Sequence[Stage], rank_of: Sequence[int], batch: Batch
+) -> Mapping[int, Spec]:
+    """Return {stage: what enters it}, of a micro-batch that is like `batch`."""
     specs: dict[int, Spec | None] = {}  # None: an earlier stage could not take its input
     problem: Exception | None = None
     for stage in stages:

@@ -18,8 +18,9 @@ from paci.distributed.nccl import NcclTransport
 from paci.distributed.transport import Link, Receiver, Sender, Spec, Transport
 from paci.stage.stage import Stage
 
-Specs = dict[int, Spec]
-"""{stage: what enters it}; gradients look like the activations that they belong to."""
+Specs = dict[int, Sequence[Spec]]
+"""{stage: what enters it}, of the micro-batches of a window in turn, or one for all micro-batches.
+Gradients look like the activations that they belong to."""
 
 
 class Links:
@@ -51,8 +52,8 @@ class Links:
             for kind, to in ((FORWARD, stage.index + 1), (BACKWARD, stage.index - 1)):
                 if kind in kinds and self._is_elsewhere(to):
                     channel = self._transport.channels[to, kind]
-                    spec = specs[max(to, stage.index)]
-                    senders[to, kind] = Sender(channel, self.rank_of[to], to, spec)
+                    entering = specs[max(to, stage.index)]
+                    senders[to, kind] = Sender(channel, self.rank_of[to], to, entering)
         return senders
 
     def receivers(

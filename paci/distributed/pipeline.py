@@ -20,7 +20,7 @@ from paci.distributed.links import Links, Specs
 from paci.distributed.rank_group import RankGroup
 from paci.distributed.scheduling_policy import batch_scheduling
 from paci.distributed.training import Training
-from paci.pipeline import SegmentGuard
+from paci.pipeline import SegmentGuard, check_sizes
 from paci.schedules import Schedule, build
 from paci.segment import Segment, Update
 from paci.simulation.event_loop import whole_windows
@@ -35,7 +35,7 @@ class DistributedPipeline:
     """Train a pipeline of which this process holds `stages`: a module, or several, in order.
 
     Every rank of the default process group makes one, with the same arguments but its own stages.
-    They are those of `Pipeline`, where `weights` is a name, and:
+    They are those of `paci.pipeline.Pipeline`, where `weights` is a name, and:
 
     order          "dynamic": the schedule decides by what has arrived; "static": the order that it
                    takes at the default `Cost()` is fixed in advance. Results then repeat bitwise;
@@ -61,6 +61,7 @@ class DistributedPipeline:
         lr_lambda: LearningRate | Sequence[LearningRate] | None = None,
         seed: int = 0,
         measure_every: int = 0,
+        batch: int | None = None,
         order: str = "dynamic",
         message_dtype: torch.dtype | None = None,
         make_stage: Callable[..., Stage] = Stage,
@@ -83,6 +84,7 @@ class DistributedPipeline:
                 stages=len(modules), schedule=getattr(schedule, "name", schedule),
                 accumulation=getattr(schedule, "accumulation", accumulation), slack=slack,
                 weights=weights, order=order, message_dtype=message_dtype, seed=seed,
+                batch=batch,
             )  # fmt: skip
             with ranks.raise_together():
                 if order not in ORDERS:
@@ -95,7 +97,7 @@ class DistributedPipeline:
                     make_stage(
                         index, self.schedule.stages, module, self.accumulation, optimizer,
                         lr_lambda=lr_lambda, loss_fn=loss_fn, weights=weights, seed=seed,
-                        measure_every=measure_every,
+                        measure_every=measure_every, batch=batch,
                     )
                     for index, module in zip(own, modules, strict=True)
                 ]  # fmt: skip
@@ -139,7 +141,9 @@ class DistributedPipeline:
             self._ranks.check_equal(microbatches=count, first_microbatch=first)
         whole_windows(count, self.accumulation)
         with self._failures.guard():
-            specs = self._exchange_shapes(batches)
+            with self._ranks.raise_together():
+                check_sizes(self.stages, batches)
+            specs = self._exchange_shapes(batches, self.stages[0].sizes)
             with self._ranks.raise_together():
                 for stage in self.stages:
                     stage.begin_segment()
@@ -252,8 +256,10 @@ class DistributedPipeline:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _exchange_shapes(self, batches: Sequence[Batch]) -> Specs:
-        return exchange_shapes(self._ranks, self.stages, self.schedule.rank_of, batches[0])
+    def _exchange_shapes(
+        self, batches: Sequence[Batch], sizes: Sequence[int] | None = None
+    ) -> Specs:
+        return exchange_shapes(self._ranks, self.stages, self.schedule.rank_of, batches, sizes)
 
     def _where(self) -> tuple[int | None, int | None]:
         """Return the stage and the micro-batch that this rank is at."""

@@ -97,9 +97,10 @@ class Training:
 
     def _report_window(self, losses: list[torch.Tensor], rate: float, end: float) -> None:
         assert self._on_update is not None
-        version = self._links.stages[-1].versions.version
+        last = self._links.stages[-1]
         seconds = self._seconds_before + end - self._started
-        self._on_update(Update(version, torch.stack(losses).mean().item(), rate, seconds))
+        update = Update(last.versions.version, last.window_loss(losses), rate, seconds)
+        self._on_update(update)
 
     def _drain(self) -> None:
         """Empty the links, also of what was posted for micro-batches that never began."""

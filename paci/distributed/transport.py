@@ -4,14 +4,14 @@
     Sender ── Channel ══ bytes ══ Channel ──▶ Receiver (a thread) ──▶ inbox
 
 A `Channel` carries tensors: `GlooChannel` between processors, `NcclChannel` between GPUs. Messages
-of one link arrive in order and have one shape, which both ends know, so that a message is the bare
+of one link arrive in order, and both ends know the shape of each, so that a message is the bare
 tensor. Neither gloo nor NCCL tells that a message has come unless somebody waits for it. So each
 link has a thread that waits, asleep, and posts its next receives before their messages come.
 """
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from queue import SimpleQueue
 from threading import Semaphore, Thread
@@ -23,7 +23,7 @@ AHEAD = 2  # receives that are posted, and sends that are not waited for, on eac
 
 
 class Spec(NamedTuple):
-    """What every message of a link looks like at its two ends."""
+    """Shape and type of a message, and the device that it is on at one end of its link."""
 
     shape: tuple[int, ...]
     dtype: torch.dtype
@@ -124,21 +124,24 @@ def in_transit(dtype: torch.dtype, message_dtype: torch.dtype | None) -> torch.d
 
 
 class Sender:
-    """The sending end of a link to `stage` at `rank`, for messages of micro-batches 0, 1, 2, ..."""
+    """The sending end of a link to `stage` at `rank`, for messages of micro-batches 0, 1, 2, ...
 
-    def __init__(self, channel: Channel, rank: int, stage: int, spec: Spec):
-        self.rank, self.stage, self.spec = rank, stage, spec
+    Their `specs` repeat: micro-batch m has that of m modulo their number.
+    """
+
+    def __init__(self, channel: Channel, rank: int, stage: int, specs: Sequence[Spec]):
+        self.rank, self.stage, self.specs = rank, stage, specs
         self._channel = channel
         self._pending: deque[PendingSend] = deque()
         self._count = 0
 
     def send(self, tensor: torch.Tensor) -> None:
         """Start sending; wait for the message before the last one, which was taken long ago."""
-        if tensor.shape != self.spec.shape or tensor.dtype != self.spec.dtype:
+        spec = self._next_spec()
+        if tensor.shape != spec.shape or tensor.dtype != spec.dtype:
             raise ValueError(
                 f"all micro-batches must have one shape: to stage {self.stage} go "
-                f"{tuple(tensor.shape)}, {tensor.dtype}; agreed was {self.spec.shape}, "
-                f"{self.spec.dtype}"
+                f"{tuple(tensor.shape)}, {tensor.dtype}; agreed was {spec.shape}, {spec.dtype}"
             )
         self._count += 1
         try:
@@ -156,16 +159,20 @@ class Sender:
         """
         try:
             for _ in range(min(skipped, AHEAD)):
-                self._pending.append(self._channel.send_placeholder(self.spec))
+                self._pending.append(self._channel.send_placeholder(self._next_spec()))
+                self._count += 1
             while self._pending:
                 self._pending.popleft().wait()
         except ConnectionError as error:
             raise LinkLost(self.rank, None, None, str(error)) from error
 
+    def _next_spec(self) -> Spec:
+        return self.specs[self._count % len(self.specs)]
+
 
 class Receiver(Thread):
     """The receiving end of a link from stage `source` at `rank` to `stage`: puts `count` messages
-    of a `kind` into `inbox`, each as (stage, kind, tensor).
+    of a `kind` into `inbox`, each as (stage, kind, tensor). `specs` repeat, as those of a `Sender`.
 
     After an error, which it puts there as well, nothing more comes. With `room` it posts a receive
     only after acquiring it, so that whoever takes messages out decides how many may wait.
@@ -178,14 +185,15 @@ class Receiver(Thread):
         source: int,
         stage: int,
         kind: str,
-        spec: Spec,
+        specs: Sequence[Spec],
         count: int,
         inbox: "SimpleQueue[Any]",
         room: Semaphore | None = None,
     ):
         super().__init__(daemon=True)
-        self.rank, self.source, self.stage, self.kind, self.spec = rank, source, stage, kind, spec
+        self.rank, self.source, self.stage, self.kind, self.specs = rank, source, stage, kind, specs
         self._channel = channel
+        self._posted = 0
         self._count = self._wanted = count
         self._inbox = inbox
         self._room = room
@@ -220,4 +228,6 @@ class Receiver(Thread):
     def _post(self) -> PendingReceive:
         if self._room:
             self._room.acquire()
-        return self._channel.receive(self.spec)
+        spec = self.specs[self._posted % len(self.specs)]
+        self._posted += 1
+        return self._channel.receive(spec)
