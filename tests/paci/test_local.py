@@ -426,19 +426,10 @@ def test_gradients_from_outside_do_not_enter():
     assert losses == toys.pipeline(others).train(toys.batches(8)).losses
 
 
-def uneven(sizes, windows):
-    generator = torch.Generator().manual_seed(3)
-    return [
-        tuple(torch.randn(2, size, toys.WIDTH, generator=generator).unbind())
-        for _ in range(windows)
-        for size in sizes
-    ]
-
-
 @pytest.mark.parametrize("schedule", ["gpipe", "1f1b-flush", "zb-h1"])
 def test_uneven_micro_batches_are_trained_on_as_the_whole_batch(schedule):
     modules, (whole,) = toys.stages(3), [nn.Sequential(*toys.stages(3))]
-    batches = uneven([3, 3, 2, 2], windows=3)
+    batches = toys.uneven_batches([3, 3, 2, 2], windows=3)
     updates, local = [], toys.pipeline(modules, schedule, 4, batch=10, optimizer=toys.sgd)
     local.train(batches, updates.append)
 
@@ -458,7 +449,7 @@ def test_uneven_micro_batches_are_trained_on_as_the_whole_batch(schedule):
 @pytest.mark.parametrize("weights", ["live", "stashed"])
 def test_uneven_micro_batches_under_paci_equal_the_twin_to_the_last_bit(weights):
     N, a, sizes = 4, 3, [3, 2, 2]
-    modules, batches = toys.stages(N), uneven(sizes, windows=8)
+    modules, batches = toys.stages(N), toys.uneven_batches(sizes, windows=8)
     before = toys.weights(modules)
     run = toys.pipeline(modules, accumulation=a, batch=7, weights=weights).train(batches)
     d = Durations(Cost(), N, len(batches))
@@ -484,7 +475,7 @@ def test_even_micro_batches_weigh_the_same_with_and_without_a_batch():
 def test_micro_batches_of_other_sizes_are_refused():
     local = toys.pipeline(toys.stages(2), batch=10)
     with pytest.raises(ValueError, match=r"micro-batch 2 must have 2 sequences.* not 3"):
-        local.train(uneven([3, 3, 3, 1], 1))
+        local.train(toys.uneven_batches([3, 3, 3, 1], 1))
 
 
 @pytest.mark.parametrize("seed", [2**63, -1, 1.5])

@@ -50,6 +50,16 @@ def batches(count: int) -> list[tuple[torch.Tensor, torch.Tensor]]:
     return [tuple(torch.randn(2, ROWS, WIDTH, generator=generator).unbind()) for _ in range(count)]
 
 
+def uneven_batches(sizes: list[int], windows: int) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    """Return windows of micro-batches that have so many sequences each."""
+    generator = torch.Generator().manual_seed(3)
+    return [
+        tuple(torch.randn(2, size, WIDTH, generator=generator).unbind())
+        for _ in range(windows)
+        for size in sizes
+    ]
+
+
 def sent(backward, microbatch: int, gradient: torch.Tensor | None = None) -> torch.Tensor | None:
     """The gradient that a stage's `backward` (or the first half of one) sends, if it does."""
     box = []
