@@ -18,8 +18,8 @@ COLOURS = {"delay": "#56B4E9", "inconsistency": "#E69F00", "distance": style.INK
 
 
 def table(frames: Frames) -> pd.DataFrame:
-    """Per setting and PACI variant: the parts of the gap in final training loss ± their 95 %
-    intervals over paired seeds, and how far the weights move from forward to backward."""
+    """Return, per setting and PACI variant, the parts of the gap in final training loss ± their 95
+    % intervals over paired seeds, and how far the weights move from forward to backward."""
     rows = []
     for found in _settings(frames).values():
         for it in found:

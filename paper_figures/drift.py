@@ -21,8 +21,9 @@ LUMINANCE = (0.299, 0.587, 0.114)  # of red, green and blue, to tell dark cells 
 
 
 def table(frames: Frames) -> pd.DataFrame:
-    """Per variant and stage, over its batches and seeds: the largest drift, its bound (versions)
-    and the mean relative movement of the weights between forward and backward (per cent)."""
+    """Return, per variant and stage, over its batches and seeds, the largest drift, its bound
+    (versions) and the mean relative movement of the weights between forward and backward (per
+    cent)."""
     rows = []
     for (scale, clock), group in _by_variant(frames):
         largest, movement = largest_drift(group), mean_movement(group)

@@ -20,7 +20,7 @@ NEEDS = "throughput"
 
 
 def table(frames: Frames) -> pd.DataFrame:
-    """Tokens/s; a row for each setting and micro-batch count at which both were measured."""
+    """Return tokens/s; a row for each setting and micro-batch count at which both were measured."""
     checked = _checked(frames)
     theirs = (
         papers_deviations(published("table_4")).groupby(["m", "microbatch"])["deviation"].mean()

@@ -27,8 +27,8 @@ METHODS = {
 
 
 def table() -> pd.DataFrame:
-    """Bubble (idle share of all time), by the closed form and simulated, and the bound of the drift
-    at the first stage: a row for each method and number of micro-batches."""
+    """Return bubble (idle share of all time), by the closed form and simulated, and the bound of
+    the drift at the first stage: a row for each method and number of micro-batches."""
     rows = []
     for name, (schedule, virtual, _, _) in METHODS.items():
         for m in (1, 2, 4, *COUNTS) if schedule == "paci" else COUNTS:

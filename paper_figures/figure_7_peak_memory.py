@@ -17,7 +17,7 @@ LOOKS = {"flush": ("--", "s"), "PACI": ("-", "o")}
 
 
 def table(frames: Frames) -> pd.DataFrame:
-    """The fullest rank of flush and PACI at each size and number of micro-batches, MiB."""
+    """Return the fullest rank of flush and PACI at each size and number of micro-batches, MiB."""
     fullest = _fullest(frames)
     wide = fullest.pivot_table(index=[*SETTING, "m"], columns="of", values="total").reset_index()
     for missing in {*LOOKS} - {*wide}:

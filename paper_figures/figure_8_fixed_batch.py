@@ -17,7 +17,7 @@ LOOKS = {"flush": (style.FLUSH, "s"), "PACI": ("#0072B2", "o")}
 
 
 def table(frames: Frames) -> pd.DataFrame:
-    """Tokens/s of flush and PACI at every split of a batch into micro-batches."""
+    """Return tokens/s of flush and PACI at every split of a batch into micro-batches."""
     made = _splits(frames)
     return pd.DataFrame(
         {

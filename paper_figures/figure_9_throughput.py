@@ -20,7 +20,7 @@ NEEDS = "throughput"
 
 
 def table(frames: Frames) -> pd.DataFrame:
-    """Tokens/s of every method at every setting: mean over repetitions ± its 95 % interval."""
+    """Return tokens/s of every method at every setting: the mean over repetitions and its doubt."""
     made = throughput(frames)
     return pd.DataFrame(
         {

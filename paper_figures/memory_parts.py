@@ -21,7 +21,7 @@ HATCHED = {"hatch": "/////", "edgecolor": "white", "linewidth": 0}
 
 
 def table(frames: Frames) -> pd.DataFrame:
-    """The fullest rank of every method at every setting, MiB."""
+    """Return the fullest rank of every method at every setting, MiB."""
     held = _held(frames)
     fullest = held.loc[held.groupby([*SETTING, "variant"])["total"].idxmax()]
     fullest = fullest.set_index([*SETTING, "m"], drop=False)
@@ -54,7 +54,7 @@ def note(made: pd.DataFrame) -> str:
 
 
 def draw(frames: Frames) -> Figure:
-    """Left, PACI beside the flush, rank by rank; right, the fullest rank of every method."""
+    """Draw, left, PACI beside the flush, rank by rank; right, the fullest rank of every method."""
     held = _held(frames)
     settings = [_richest(group) for _, group in held.groupby(["scale", "source"])]
     most = max(len(_of_methods(group)) for group in settings)

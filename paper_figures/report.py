@@ -46,7 +46,7 @@ CONTEXT = ("experiment", "scale", "clock")
 LONG = 16
 """A table of more rows is closed at first, if a figure shows what is in it."""
 DOTS_PER_PIXEL = 2
-"""Of a figure's PNG to a pixel of the page: its text of 8 pt is then 11 pixels high."""
+"""Pixels of a figure's PNG to one of the page, so that its text of 8 pt is 11 pixels high."""
 
 
 def page(root: Path, folder: Path, frames: Frames) -> str:

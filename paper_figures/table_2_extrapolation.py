@@ -31,7 +31,7 @@ MARKS = {  # Okabe and Ito's palette, and a shape each
 
 
 def table() -> pd.DataFrame:
-    """Throughput, published (PACI's extrapolated by us, and by the paper) and simulated, and
+    """Return throughput, published (PACI's extrapolated by us, and by the paper) and simulated, and
     memory: a row for each configuration and schedule."""
     made = compared(published("zero_bubble"), published("zero_bubble_times"))
     theirs = published("table_2").set_index(["model", "microbatches"])
@@ -52,7 +52,7 @@ def table() -> pd.DataFrame:
 
 
 def draw() -> Figure:
-    """Throughput against memory: a column a model, published above and simulated below."""
+    """Draw throughput against memory: a column a model, published above and simulated below."""
     made = compared(published("zero_bubble"), published("zero_bubble_times"))
     models = list(made["model"].unique())
     fig, grid = plt.subplots(

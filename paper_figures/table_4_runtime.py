@@ -17,8 +17,8 @@ NEEDS = "training"
 
 
 def table(frames: Frames) -> pd.DataFrame:
-    """Per method and batch: time of all tokens, final perplexity ± std over seeds, and flush's time
-    over the method's: at the same m (match) and of the fastest flush (best)."""
+    """Return, per method and batch, time of all tokens, final perplexity ± std over seeds, and
+    flush's time over the method's: at the same m (match) and of the fastest flush (best)."""
     made, reference = timed(cells(frames))[0], published("table_4")
     rows = []
     for setting, group in by_setting(made).items():

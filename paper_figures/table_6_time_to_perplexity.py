@@ -22,8 +22,8 @@ NOTHING = "no perplexity is reached by every completed run of a setting: give so
 
 
 def table(frames: Frames, thresholds: Thresholds = PAPERS_WAY) -> pd.DataFrame:
-    """Per batch, threshold and method: time ± std over seeds, and flush's time over it: at the same
-    m (match) and of the flush that is first there (best)."""
+    """Return, per batch, threshold and method, time ± std over seeds, and flush's time over it: at
+    the same m (match) and of the flush that is first there (best)."""
     settings, made, _ = _settings(frames, thresholds)
     reference, rows = published("table_6"), []
     for setting, group, steps in settings:

@@ -24,7 +24,8 @@ DASHES = ["-", "--", ":"]
 
 
 def table(frames: Frames) -> pd.DataFrame:
-    """The points that are drawn, and what slack costs: drift and micro-batches in flight."""
+    """Return the points that are drawn, with the price of slack: drift and micro-batches in
+    flight."""
     panels = _panels(simulations(frames))
     drawn = pd.concat([panel.points for panel in panels]).drop_duplicates()
     columns = {
@@ -81,7 +82,7 @@ def draw(frames: Frames) -> Figure:
 
 
 def _lines(points: pd.DataFrame) -> dict[str, dict]:
-    """How each line of `points` looks: PACI by its slack, least first, then the others."""
+    """Return the look of each line of `points`: PACI by its slack, least first, then the others."""
     looks = {}
     paci = points[points["schedule"] == "paci"].sort_values("slack_share")
     for count, name in enumerate(paci["line"].unique()):
@@ -110,7 +111,8 @@ def _of_stages(share: float) -> str:
 
 
 class Panel(NamedTuple):
-    """Points that differ in `axis` and in their method; the title says what they share."""
+    """The points of one panel: they differ in `axis` and in their method; the title names the
+    rest."""
 
     axis: str
     label: str

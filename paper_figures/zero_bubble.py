@@ -17,7 +17,7 @@ NEEDS = None
 
 
 def table() -> pd.DataFrame:
-    """Idle share of a window: a row a configuration, two columns a schedule."""
+    """Return idle share of a window: a row a configuration, two columns a schedule."""
     rates = compared(published("zero_bubble"), published("zero_bubble_times"))
     rates = rates[rates["schedule"].isin(PUBLISHED)]
     rates = rates.pivot(
@@ -39,7 +39,7 @@ def table() -> pd.DataFrame:
 
 
 def differences(made: pd.DataFrame) -> pd.DataFrame:
-    """Simulated less published: a row a configuration, a column a schedule."""
+    """Return simulated less published: a row a configuration, a column a schedule."""
     return pd.DataFrame({name: made[f"{name} sim."] - made[name] for name in PUBLISHED})
 
 

@@ -10,13 +10,14 @@ from paci import simulate
 
 MODEL = "28.3B"
 NEAR = 0.05
-"""What is within this share of another throughput, or above it, is near it."""
+"""A throughput is near another if it is above, or below by less than this share."""
 
 SOURCES = {"published": "published: 1F1B over m/(m+N-1)", "simulated": "simulated"}
 
 
 def extrapolation_claims(published: pd.DataFrame, times: pd.DataFrame) -> pd.DataFrame:
-    """One row per claim, rival and source of the figures; columns as in `analysis.claims.COLUMNS`.
+    """Return one row per claim, rival and source of the figures; columns as in
+    `analysis.claims.COLUMNS`.
 
     `published` and `times` are reference/zero_bubble.csv and zero_bubble_times.csv.
     """
@@ -45,12 +46,12 @@ def extrapolation_claims(published: pd.DataFrame, times: pd.DataFrame) -> pd.Dat
 
 
 def above(rates: pd.DataFrame, rival: str) -> Verdict:
-    """Holds if PACI's throughput is above the rival's at every number m of micro-batches."""
+    """Judge whether PACI's throughput is above the rival's at every number m of micro-batches."""
     return _at_every_m(rates, rival, 1.0, "above")
 
 
 def near(rates: pd.DataFrame, rival: str) -> Verdict:
-    """Holds if PACI's throughput is above the rival's, or less than 5 % below, at every m."""
+    """Judge whether PACI's throughput is above the rival's, or less than 5 % below, at every m."""
     return _at_every_m(rates, rival, 1 - NEAR, f"above, or less than {NEAR:.0%} below,")
 
 
@@ -65,7 +66,7 @@ def _at_every_m(rates: pd.DataFrame, rival: str, least: float, what: str) -> Ver
 
 
 def as_many_in_flight(configurations: list[Setting]) -> Verdict:
-    """Holds if no stage of PACI ever has more micro-batches in flight than under 1F1B.
+    """Judge whether no stage of PACI ever has more micro-batches in flight than under 1F1B.
 
     That their activations take as much memory each, and that PACI keeps one copy of the weights,
     is taken from the runs of Q1 and Q3.
@@ -77,7 +78,7 @@ def as_many_in_flight(configurations: list[Setting]) -> Verdict:
 
 
 def _in_flight(configurations: list[Setting], schedule: str) -> list[int]:
-    """The peak of every stage of every configuration."""
+    """Return the peak of every stage of every configuration."""
     peaks = []
     for setting in configurations:
         rule, cost = setting.rule(schedule)

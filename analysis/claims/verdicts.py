@@ -28,7 +28,7 @@ UNTESTED = "not tested"
 
 
 class Verdict(NamedTuple):
-    """What was measured, what follows, and from which comparison."""
+    """A measurement, the answer that follows from it, and the comparison behind it."""
 
     ours: str
     verdict: str

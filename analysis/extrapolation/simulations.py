@@ -31,6 +31,6 @@ def simulations(frames: Frames) -> pd.DataFrame:
 
 
 def broadest(points: pd.DataFrame, axes: list[str]) -> pd.DataFrame:
-    """The points of that number of stages at which most values of `axes` were simulated."""
+    """Return the points of that number of stages at which most values of `axes` were simulated."""
     spread = points.groupby("stages")[axes].nunique().prod(axis=1)
     return points[points["stages"] == spread.idxmax()]

@@ -41,18 +41,18 @@ class Setting(NamedTuple):
 
     @property
     def work(self) -> float:
-        """Microseconds of computation that a micro-batch takes of every rank."""
+        """The computation of every rank for a micro-batch, microseconds."""
         return self.forward_us + self.input_gradient_us + self.weight_gradient_us
 
     @property
     def held(self) -> float:
-        """Share of a layer's activations that weight gradients need: 32 h of 34 h + 5 a s bytes a
-        token, for width h, a heads and s tokens (Qi et al.; the sum is Korthikanti et al.'s)."""
+        """The share of a layer's activations that weight gradients need: 32 h of 34 h + 5 a s bytes
+        a token, for width h, a heads and s tokens (Qi et al.; the sum is Korthikanti et al.'s)."""
         h, a = self.width, self.heads
         return 32 * h / (34 * h + 5 * a * SEQUENCE)
 
     def cost(self, stages_per_rank: int = 1) -> Cost:
-        """Microseconds at each of a rank's stages; a message takes what it takes."""
+        """Return the microseconds of each stage of a rank; messages are not shared out."""
         v = stages_per_rank
         return Cost(
             forward=self.forward_us / v,
@@ -62,7 +62,7 @@ class Setting(NamedTuple):
         )
 
     def rule(self, schedule: str) -> tuple[Schedule, Cost]:
-        """One of `SCHEDULES` at this configuration. When PACI updates changes none of its times."""
+        """Return one of `SCHEDULES` here, and its times, which PACI's updates do not change."""
         N, m, cost = self.ranks, self.microbatches, self.cost()
         if schedule == "1F1B-I":
             v = (self.layers + 2) // N
@@ -79,24 +79,24 @@ def window(setting: Setting, schedule: str) -> float:
 
 
 def bubble_rate(setting: Setting, schedule: str) -> float:
-    """Idle share of a window."""
+    """Return the idle share of a window."""
     return 1 - setting.microbatches * setting.work / window(setting, schedule)
 
 
 def throughput(setting: Setting, schedule: str) -> float:
-    """Samples per GPU and second."""
+    """Return the samples per GPU and second."""
     samples = setting.samples * setting.microbatches
     return samples / (window(setting, schedule) / 1e6) / setting.ranks
 
 
 def settings(times: pd.DataFrame) -> Iterator[Setting]:
-    """The configurations of reference/zero_bubble_times.csv."""
+    """Yield the configurations of reference/zero_bubble_times.csv."""
     return (Setting(*line) for line in times[list(Setting._fields)].itertuples(index=False))
 
 
 def extrapolated(published: pd.DataFrame) -> pd.DataFrame:
-    """The published figures and, by the method of the PACI paper, those of PACI: the throughput of
-    1F1B over its bubble efficiency m / (m + N - 1), at the memory of 1F1B."""
+    """Return the published numbers and, by the method of the PACI paper, those of PACI: the
+    throughput of 1F1B over its bubble efficiency m / (m + N - 1), at the memory of 1F1B."""
     flush = published[published["variant"] == "1F1B"]
     efficiency = [
         bubble_efficiency(it.ranks, it.microbatches) for it in flush.itertuples(index=False)

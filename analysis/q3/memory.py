@@ -1,4 +1,4 @@
-"""What every rank held at its peak, split into what it is for."""
+"""The peak memory of every rank, split into its parts."""
 
 import pandas as pd
 
