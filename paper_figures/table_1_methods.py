@@ -26,9 +26,9 @@ RANKED = ("memory", "bubble", "inconsistency")
 
 
 def table() -> pd.DataFrame:
-    """Return a row for each method: the paper's three columns; then bubble (idle over working time), the
-    largest drift and staleness (updates), copies of the weights beyond one, and activations in
-    those of 1F1B, each simulated and as stated. The paper's methods come first, in its order."""
+    """Return a row for each method: the paper's three columns; then bubble (idle over working
+    time), the largest drift and staleness (updates), copies of the weights beyond one, and
+    activations in those of 1F1B, each simulated and as stated. The paper's methods come first."""
     stated = {it["method"]: it for it in published("methods").to_dict("records")}
     ranked = published("table_1").to_dict("records")
     named = {it["ours"] for it in ranked}
