@@ -8,15 +8,14 @@ from torch import nn
 from torch.distributed.pipelining import PipelineStage, Schedule1F1B
 
 from benchmarks import stages
-from paci.cost import Durations
-from paci.distributed.emulated import Emulated, EmulatedDevice
+from paci.distributed.emulated import EmulatedDevice, EmulatedModule, EmulatedTimes
 
 
 def empty_and_emulated() -> dict[str, float]:
     """Seconds a micro-batch, at one of eight ranks."""
     torch.set_num_threads(1)
     return {
-        "flush": _seconds(_emulated(1 + stages.EMULATED), stages.KB64, 1, stages.EMULATED),
+        "flush": _seconds(_emulated(), stages.KB64, 1, stages.EMULATED),
         "empty": _seconds(stages.Empty(), stages.KB64, stages.EMPTY // 2, stages.EMPTY),
         "empty 512k": _seconds(stages.Empty(), stages.KB512, stages.EMPTY // 2, stages.EMPTY),
     }
@@ -42,11 +41,11 @@ def _seconds(module: nn.Module, size: int, warm_up: int, steps: int) -> float:
     return stages.timed(step, warm_up, steps) / stages.M
 
 
-def _emulated(steps: int) -> Emulated:
-    """A stage that takes its time, in so many steps, and for the one forward that infers shapes."""
-    module = Emulated(stages.Empty(), dist.get_rank(), EmulatedDevice())
-    durations = Durations(stages.COST, stages.RANKS, stages.M * steps + 1)
-    module.begin(durations, torch.zeros(1, stages.KB64))
+def _emulated() -> EmulatedModule:
+    """Return a stage that takes its time."""
+    times = EmulatedTimes(stages.COST, dist.get_rank(), stages.RANKS, seed=0)
+    module = EmulatedModule(stages.Empty(), False, times, EmulatedDevice())
+    module.zeros = torch.zeros(1, stages.KB64)
     return module
 
 

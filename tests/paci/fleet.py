@@ -278,6 +278,64 @@ def interrupted(schedule: str, order: str, at: int) -> dict:
     }
 
 
+def broken(how: str, folder: Path) -> dict:
+    """Let the last rank fail in its 7th micro-batch of a second segment, `how`: an exception in the
+    callback of an update, in a module, or Ctrl-C there. Then every rank tries what it may not, and
+    goes on from the checkpoint after the first segment with a new pipeline on the same module."""
+    module = own_stage(dist.get_world_size())
+    batches = toys.batches(24)
+    line = pipeline(module, order="static")
+    is_victim = line.stages[-1].is_last
+    line.train(batches[:8])
+    line.save(folder)
+    calls = iter(range(7))
+
+    def fail(*_) -> None:
+        if next(calls, None) is None:
+            raise KeyboardInterrupt if how == "interrupt" else ArithmeticError("boom")
+
+    hook = None
+    if is_victim and how != "callback":
+        hook = module.register_forward_pre_hook(fail)
+
+    def on_update(update) -> None:
+        if how == "callback" and update.number == 4:
+            raise ArithmeticError("boom")
+
+    raised, refused = "", []
+    try:
+        line.train(batches[8:16], on_update)
+    except (RankFailed, KeyboardInterrupt) as error:
+        raised = f"{type(error).__name__} {error}"
+    if hook:
+        hook.remove()
+    held = set(folder.iterdir())
+    for forbidden in (
+        lambda: line.train(batches[8:16]),
+        lambda: line.evaluate(batches[:2]),
+        lambda: line.save(folder),
+        lambda: line.load(folder),
+        lambda: line.gather(None),
+    ):
+        try:
+            forbidden()
+        except RuntimeError as error:
+            refused.append(type(error) is RuntimeError)
+    untouched = set(folder.iterdir()) == held
+    line.close()
+
+    again = pipeline(module, order="static")
+    again.load(folder)
+    again.train(batches[8:])
+    again.close()
+    return {
+        "raised": raised,
+        "refused": refused,
+        "untouched": untouched,
+        "weights": {again.rank: toys.weights([module])[0]},
+    }
+
+
 def dies(rank: int, how: str, after: float, when: Path) -> None:
     """Train for ever; `rank` does not, and notes `when`."""
     line = pipeline(own_stage(dist.get_world_size()))

@@ -36,6 +36,8 @@ RESUMED = ["paci", "interleaved-1f1b", "zbv"]
 INTERRUPTED = [("paci", "dynamic", 0), ("paci", "dynamic", -1), ("paci", "static", 0)]
 INTERRUPTED += [("interleaved-1f1b", "static", 0), ("zbv", "dynamic", -1)]
 
+BROKEN = ["module", "callback", "interrupt"]
+
 MISFITS = {
     "shapes": "stage 1 cannot take its input of shape (3, 4)",
     "count": "the same microbatches: it is 8 at rank 0 and 4 at rank 1",
@@ -79,6 +81,8 @@ def attempt(ranks: int) -> dict | Exception:
             jobs[schedule, order, at] = fleet.interrupted, schedule, order, at % ranks
         for misfit in MISFITS:
             jobs[misfit] = fleet.refused, misfit, folder / "elsewhere"
+        for how in BROKEN:
+            jobs["broken", how] = fleet.broken, how, folder / how
         write_elsewhere(folder / "elsewhere", ranks)
         try:
             by_rank = spawn(fleet.all_of, ranks, list(jobs.values()))
@@ -248,6 +252,24 @@ def test_an_interruption_ends_after_the_same_window_everywhere(ranks, interrupti
         one.schedule = FixedOrder(segment.timeline.orders(), 4)
         assert one.train((toys.batches(4) * 2000)[:count]).losses == segment.losses
     assert toys.same(by_stage(by_rank, "weights"), toys.weights(s.module for s in one.stages))
+
+
+@fleets
+@pytest.mark.parametrize("how", BROKEN)
+def test_a_broken_pipeline_refuses_and_a_new_one_goes_on_bitwise(ranks, how):
+    by_rank = results(ranks)["broken", how]
+    *others, victim = [r["raised"] for r in by_rank]
+    cause = "KeyboardInterrupt" if how == "interrupt" else "ArithmeticError: boom"
+    assert all(cause in said and f"rank {ranks - 1}" in said for said in others)
+    assert victim.startswith("KeyboardInterrupt" if how == "interrupt" else "RankFailed")
+    assert [r["refused"] for r in by_rank] == [[True] * 5] * ranks
+    assert all(r["untouched"] for r in by_rank)
+
+    modules = toys.cut(toys.stages(ranks, dropout=0.3), ranks)
+    one = toys.pipeline(modules, "paci", 4, seed=fleet.SEED)
+    one.train(toys.batches(24)[:8])
+    one.train(toys.batches(24)[8:])
+    assert toys.same(by_stage(by_rank, "weights"), toys.weights(modules))
 
 
 @pytest.mark.parametrize(

@@ -66,6 +66,7 @@ class Gpus:
         self.default: dict[int, Stream] = {}
         self.loaded: set[tuple[int, str]] = set()
         self.lazy_loading = False
+        self.waits_of_compute = 0  # times that a default stream was made to wait for another
         self.spins = 0  # waits that keep a core busy: those of streams, and of usual events
 
     def is_idle(self, index: int) -> bool:
@@ -100,6 +101,7 @@ class Stream:
 
     def wait_event(self, event: "Event") -> None:
         assert event.done is not None
+        GPUS.waits_of_compute += self is GPUS.default.get(self.index)
         self.put(event.done.wait)  # type: ignore[arg-type]
 
     def synchronize(self) -> None:

@@ -59,6 +59,7 @@ def all_of(jobs: list[tuple], eager: bool) -> tuple[list, dict]:
     seen = {
         "contexts": emulation.GPUS.contexts(),
         "current device": torch.cuda.current_device(),
+        "waits of compute": emulation.GPUS.waits_of_compute,
         "spins": emulation.GPUS.spins,
     }
     return results, seen

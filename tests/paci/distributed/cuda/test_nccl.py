@@ -131,6 +131,11 @@ def test_a_rank_touches_its_own_device_only(ranks):
 
 
 @fleets
+def test_the_compute_stream_never_waits_for_another(ranks):
+    assert [seen["waits of compute"] for seen in results(ranks)[1]] == [0] * ranks
+
+
+@fleets
 def test_no_thread_spins_and_none_is_put_behind(ranks):
     results_of_jobs, seen = results(ranks)
     assert [s["spins"] for s in seen] == [0] * ranks
