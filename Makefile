@@ -27,7 +27,8 @@ END = @if rm $(FAILED) 2>/dev/null; then echo "not all of it worked: see above" 
 
 .DEFAULT_GOAL := help
 .PHONY: help install reproduce reproduce-q1 reproduce-q2 reproduce-q3 runs-q1 runs-q2 runs-q3
-.PHONY: extrapolate figures report bench test docs-check test-stress slurm-up slurm-down test-slurm lint format
+.PHONY: extrapolate figures report bench bench-gpu test test-gpu docs-check test-stress slurm-up slurm-down
+.PHONY: test-slurm lint format
 .PHONY: clean verify-authors
 .NOTPARALLEL:  # costs are measured while nothing else runs
 
@@ -87,8 +88,14 @@ report: $(ENV)  ## and all of them on one page, RUNS/figures/report.html
 bench: $(ENV)  ## measure the runtime, side by side with its yardsticks, into runs/bench.json
 	$(PY) benchmarks
 
+bench-gpu: $(ENV)  ## measure what only GPUs can show, into runs/bench-gpu.json
+	$(PY) benchmarks.gpu
+
 test: $(ENV)  ## run the tests
 	$(PY) pytest -n 2 -q -m "not stress and not slurm and not docs"
+
+test-gpu: $(ENV)  ## run the tests that need GPUs; they skip, saying so, where there is none
+	$(PY) pytest -q -rs -m gpu tests/gpu
 
 docs-check: $(ENV)  ## run every command of the README and of docs/, at the scale smoke
 	$(PY) pytest -q -m docs tests/docs

@@ -1,5 +1,7 @@
 """Where a run's model is cut into stages."""
 
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 import torch
@@ -8,7 +10,7 @@ from omegaconf import DictConfig, OmegaConf
 from experiments import models
 from experiments.config.derived import microbatch_size
 from experiments.run.cache import cached
-from paci.partition import partition
+from paci.partition import UnitCost, partition
 from runlog import CUTS
 
 
@@ -36,15 +38,25 @@ def cut_for(config: DictConfig, vocabulary: int) -> list[range]:
 
 def _measured(config: DictConfig, vocabulary: int) -> list[list[int]]:
     """Return the first unit of each stage, and the one after its last."""
+    if config.executor.device == "cuda":
+        # Measured in this process, the context and the cached blocks would stay on the device of
+        # stage 0, which holds the most micro-batches.
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as child:
+            units = child.submit(_unit_costs, config, vocabulary).result()
+    else:
+        units = _unit_costs(config, vocabulary)
+    cut = partition(units, config.stages, _memory(config), slack=config.method.slack)
+    return [[run.start, run.stop] for run in cut]
+
+
+def _unit_costs(config: DictConfig, vocabulary: int) -> list[UnitCost]:
     executor = config.executor
     torch.set_num_threads(executor.threads)
     low = executor.precision == "bfloat16-autocast"
     with torch.autocast(executor.device, torch.bfloat16, enabled=low, cache_enabled=False):
-        units = models.measure_units(
+        return models.measure_units(
             config.model, vocabulary, microbatch_size(config), executor.device
         )
-    cut = partition(units, config.stages, _memory(config), slack=config.method.slack)
-    return [[run.start, run.stop] for run in cut]
 
 
 def _device_name(config: DictConfig) -> str:

@@ -1,11 +1,15 @@
 """What only a GPU can show; each test that finds none says so and is skipped."""
 
+import os
+import signal
+
 import pytest
 import torch
 import torch.distributed as dist
 from torch import nn
 
 import paci
+from paci.distributed.failure import RankFailed
 from paci.distributed.launch import spawn
 
 GPUS = torch.cuda.device_count() if torch.cuda.is_available() else 0
@@ -75,19 +79,23 @@ def test_the_memory_books_are_the_devices():
     assert max(held) <= peak <= sum(held) + gradients + passing
 
 
-def _rank(schedule: str, order: str) -> tuple:
+def _rank(schedule: str, order: str, message_dtype: torch.dtype | None = None) -> tuple:
     rank, ranks = dist.get_rank(), dist.get_world_size()
-    torch.cuda.set_device(rank)
+    torch.use_deterministic_algorithms(True)
     stage = modules(f"cuda:{rank}", ranks, dropout=0.1)[rank]
-    pipeline = paci.DistributedPipeline(stage, schedule, order=order, **OPTIONS)
+    pipeline = paci.DistributedPipeline(
+        stage, schedule, order=order, message_dtype=message_dtype, **OPTIONS
+    )
     segment = pipeline.train(batches())
     loss = pipeline.evaluate(batches(2))
+    assert torch.cuda.current_device() == rank
+    assert segment is None or all(m.used >= m.reserved for m in segment.device_memory)
     pipeline.close()
     return segment and segment.losses, loss, [p.detach().cpu() for p in stage.parameters()]
 
 
 @two_gpus
-@pytest.mark.parametrize("schedule", ["1f1b-flush", "paci"])
+@pytest.mark.parametrize("schedule", ["gpipe", "1f1b-flush", "paci", "zb-h1"])
 def test_ranks_over_nccl_equal_local_to_the_last_bit(schedule):
     segment, weights = local("cuda", schedule, 2, dropout=0.1)
     ranks = spawn(_rank, 2, schedule, "static", backend="nccl")
@@ -100,3 +108,29 @@ def test_ranks_over_nccl_equal_local_to_the_last_bit(schedule):
 def test_arrival_decides_over_nccl():
     losses = spawn(_rank, 2, "paci", "dynamic", backend="nccl")[-1][0]
     assert len(losses) == UPDATES * A
+
+
+@two_gpus
+def test_messages_in_bfloat16_round_a_little():
+    exact, rounded = (
+        spawn(_rank, 2, "paci", "static", dtype, backend="nccl")[-1][0]
+        for dtype in (None, torch.bfloat16)
+    )
+    assert rounded == pytest.approx(exact, rel=0.05)
+    assert rounded != exact
+
+
+def _dies() -> None:
+    rank = dist.get_rank()
+    pipeline = paci.DistributedPipeline(modules(f"cuda:{rank}", 2)[rank], "paci", **OPTIONS)
+    while True:
+        pipeline.train(batches())
+        if rank == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+@two_gpus
+def test_the_death_of_a_rank_ends_all():
+    with pytest.raises(RankFailed, match="killed by SIGKILL") as caught:
+        spawn(_dies, 2, backend="nccl")
+    assert caught.value.rank == 1
