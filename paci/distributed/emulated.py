@@ -41,10 +41,14 @@ class EmulatedDevice:
     """Waits as long as a device would be busy.
 
     The processor comes back from a wait a little late; a device would have been on time, so what
-    was overslept is taken off the next wait, unless the device was idle in between.
+    was overslept is taken off the next wait.
     """
 
     def __init__(self) -> None:
+        self._overslept = 0.0
+
+    def rest(self) -> None:
+        """Be idle: what was overslept before is not made up for."""
         self._overslept = 0.0
 
     def work(self, seconds: float) -> None:
@@ -119,6 +123,10 @@ class EmulatedStage(Stage):
     ) -> torch.Tensor:
         self.module.microbatch = microbatch
         return super().forward(microbatch, input, target)
+
+    def begin_segment(self) -> None:
+        super().begin_segment()
+        self.module.device.rest()
 
     def backward_input(
         self,

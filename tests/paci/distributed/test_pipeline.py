@@ -81,7 +81,7 @@ def attempt(ranks: int) -> dict | Exception:
             jobs[schedule, order, at] = fleet.interrupted, schedule, order, at % ranks
         for misfit in MISFITS:
             jobs[misfit] = fleet.refused, misfit, folder / "elsewhere"
-        for how in BROKEN:
+        for how in BROKEN:  # last: receivers of a broken pipeline wait as long as its process lives
             jobs["broken", how] = fleet.broken, how, folder / how
         write_elsewhere(folder / "elsewhere", ranks)
         try:
