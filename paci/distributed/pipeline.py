@@ -140,7 +140,7 @@ class DistributedPipeline:
         with self._failures.guard():
             self._ranks.check_equal(microbatches=count, first_microbatch=first)
         whole_windows(count, self.accumulation)
-        with self._failures.guard():
+        with self._failures.guard(), batch_scheduling(self._batch):
             with self._ranks.raise_together():
                 check_sizes(self.stages, batches)
             specs = self._exchange_shapes(batches, self.stages[0].sizes)
