@@ -46,7 +46,7 @@ def note(made: pd.DataFrame) -> str:
 def draw(frames: Frames) -> Figure:
     made = _splits(frames)
     groups = list(made.groupby(FIXED_BATCH))
-    fig, axes = style.panels(len(groups), height=2.3)
+    fig, axes = style.panels(len(groups), height=2.6)
     for ax, (_, group) in zip(axes, groups, strict=True):
         first = group.iloc[0]
         for of, mine in group.groupby("of"):
@@ -57,8 +57,8 @@ def draw(frames: Frames) -> Figure:
                 mine["m"], rate, yerr=rate * mine["doubt"].fillna(0), color=colour, marker=marker,
                 markersize=4, capsize=2, linewidth=1, elinewidth=0.8,
             )  # fmt: skip
-            full = mine.loc[mine["rate"].isna(), "m"]
-            ax.plot(full, [0] * len(full), "x", color=colour, clip_on=False)
+            for m in mine.loc[mine["rate"].isna(), "m"]:  # an empty line would break the layout
+                ax.plot(m, 0, "x", color=colour, clip_on=False)
         style.counts_axis(ax, group["m"])
         ax.set_ylim(bottom=0)
         ax.set_ylabel(style.rate_label(first["clock"]))

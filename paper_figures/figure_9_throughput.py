@@ -93,8 +93,8 @@ def _panel(ax: Axes, group: pd.DataFrame, colours: dict[int, str]) -> None:
                 linestyle=dashes, linewidth=1, markersize=4, markerfacecolor=fill, capsize=2,
                 zorder=3,
             )  # fmt: skip
-            full = mine.loc[mine["rate"].isna(), "m"]
-            ax.plot(full, [0] * len(full), "x", color=colour, clip_on=False)
+            for m in mine.loc[mine["rate"].isna(), "m"]:  # an empty line would break the layout
+                ax.plot(m, 0, "x", color=colour, clip_on=False)
         mean = of_size.loc[~is_flush, "rate"].mean() / ranks
         counts = np.geomspace(of_size["m"].min(), of_size["m"].max(), 50)
         theory = [mean * bubble_efficiency(ranks, m) for m in counts]
