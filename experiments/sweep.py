@@ -29,6 +29,9 @@ from experiments.terminal.command_line import command, interruptible, overrides,
 from experiments.terminal.progress import Progress
 from experiments.terminal.summary import line, summary
 
+NOT_STARTED = ("in use", "refused")
+"""States that `run` returns of a run that it did not start; its folder keeps a state of its own."""
+
 
 @command()
 def main() -> None:
@@ -112,7 +115,7 @@ def sweep(folders: list[RunFolder]) -> None:
                 job_config, job = ended
                 folder = todo[str(Path(job_config["runs"]) / run_name(DictConfig(job_config)))]
                 told = outcome(job)
-                known = told if told.get("state") == "in use" else folder.status() or told
+                known = told if told.get("state") in NOT_STARTED else folder.status() or told
                 tqdm.write(summary(folder, known, job.paths.stdout))
 
 
@@ -168,7 +171,7 @@ def run(config: dict) -> dict:
         described.check()
     except ValueError as error:
         print(f"error: {error}", file=sys.stderr)
-        return {"state": "failed", "why": str(error)}
+        return {"state": "refused", "why": str(error)}
     try:
         if started_by():
             join(described.config)

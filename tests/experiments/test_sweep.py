@@ -126,9 +126,26 @@ def test_a_diverged_run_is_a_result(settings, sweep):
 def test_a_run_that_cannot_begin_says_why(settings, runs, sweep):
     status, said = sweep([*settings, ONE, "validation_sequences=33"])
     assert status == 1
-    assert "failed: validation split: 33 sequences to evaluate on; accepted are multiples" in said
+    assert "refused: validation split: 33 sequences to evaluate on; accepted are multiples" in said
     assert "validation_sequences=33)" in said
     assert [file.name for file in (runs / NAMES[0]).iterdir()] == ["config.yaml"]  # the plan
+
+
+def test_a_run_that_cannot_go_on_says_why(settings, runs, sweep, monkeypatch):
+    def interrupt(folder, file, lines):
+        log(folder, file, lines)
+        if getattr(lines[0], "update", 0) == 8:  # after the first of two checkpoints
+            raise KeyboardInterrupt
+
+    log = RunFolder.log
+    with monkeypatch.context() as patch:
+        patch.setattr(RunFolder, "log", interrupt)
+        sweep([*settings, ONE])
+    monkeypatch.setattr("experiments.run.identity.packages", lambda: {"torch": "1.0"})
+    status, said = sweep([*settings, ONE])
+    assert status == 1
+    assert "refused: " in said
+    assert "cannot go on, as it began with something else (the packages: " in said
 
 
 def test_an_inline_sweep_ends_at_an_interrupt(settings, runs, sweep, monkeypatch):
