@@ -13,9 +13,10 @@ BIN := .venv/bin
 ENV := .venv/.installed
 PY  := $(BIN)/python -m
 SWEEP = $(PY) experiments.sweep scale=$(SCALE) cluster=$(CLUSTER) $(SET)
-# A run of Q3 is short, or needs all processors: one at a time in one process, unless on a cluster.
+# A throughput run is short, or needs all processors: one at a time in one process, unless on a
+# cluster.
 ELSEWHERE = $(addprefix cluster=,$(filter-out local,$(CLUSTER)))
-SWEEP_Q3 = $(PY) experiments.sweep scale=$(SCALE) $(ELSEWHERE) $(SET)
+TIME = $(PY) experiments.sweep scale=$(SCALE) $(ELSEWHERE) $(SET)
 EXTRAPOLATE = $(PY) experiments.extrapolate scale=$(SCALE) runs=$(RUNS)/extrapolation
 # $(call of-runs,COMMAND): of the runs of a sweep, once it is over; on SLURM it has only begun.
 of-runs = $(if $(filter slurm,$(CLUSTER)),,$(PY) $(1) $(RUNS) $(GO_ON))
@@ -26,7 +27,8 @@ GO_ON = || { [ $$? = 1 ] && touch $(FAILED); }
 END = @if rm $(FAILED) 2>/dev/null; then echo "not all of it worked: see above" >&2; exit 1; fi
 
 .DEFAULT_GOAL := help
-.PHONY: help install reproduce reproduce-q1 reproduce-q2 reproduce-q3 runs-q1 runs-q2 runs-q3
+.PHONY: help install reproduce reproduce-q1 reproduce-q2 reproduce-q3
+.PHONY: trainings runs-q1 runs-q2 runs-q3
 .PHONY: extrapolate figures report bench bench-gpu test test-gpu docs-check test-stress slurm-up slurm-down
 .PHONY: test-slurm lint format
 .PHONY: clean verify-authors
@@ -49,11 +51,11 @@ reproduce: runs-q1 runs-q2 runs-q3  ## Q1 to Q3, then all of it on one page; the
 	$(call of-runs,paper_figures.claims)
 	$(END)
 
-reproduce-q1: runs-q1  ## Q1, stability: train the grid, then draw its table and figures
+reproduce-q1: runs-q1  ## Q1, stability: train the paper's runs and the extras, then draw
 	$(call of-runs,paper_figures)
 	$(END)
 
-reproduce-q2: runs-q2  ## Q2, time to a perplexity: measure costs, train the grid, draw
+reproduce-q2: runs-q2  ## Q2, time to a perplexity: train what Q1 has not, measure throughput, draw
 	$(call of-runs,paper_figures)
 	$(END)
 
@@ -61,16 +63,19 @@ reproduce-q3: runs-q3  ## Q3, throughput and memory: simulated, emulated, real, 
 	$(call of-runs,paper_figures)
 	$(END)
 
-runs-q1: $(ENV)
-	$(SWEEP) experiment=q1 runs=$(RUNS)/q1 $(GO_ON)
+trainings: $(ENV)
+	$(SWEEP) experiment=trainings runs=$(RUNS)/trainings $(GO_ON)
 
-runs-q2: $(ENV)
-	$(SWEEP) experiment=q2 runs=$(RUNS)/q2 $(GO_ON)
+runs-q1: trainings
+	$(SWEEP) experiment=extras runs=$(RUNS)/extras $(GO_ON)
+
+runs-q2: trainings
+	$(TIME) experiment=q2 runs=$(RUNS)/q2 $(GO_ON)
 
 runs-q3: $(ENV)
-	$(SWEEP_Q3) experiment=q3 runs=$(RUNS)/q3/simulated $(GO_ON)
-	$(SWEEP_Q3) experiment=q3-emulated runs=$(RUNS)/q3/emulated $(GO_ON)
-	$(SWEEP_Q3) experiment=q3-real runs=$(RUNS)/q3/real $(GO_ON)
+	$(TIME) experiment=q3 runs=$(RUNS)/q3/simulated $(GO_ON)
+	$(TIME) experiment=q3-emulated runs=$(RUNS)/q3/emulated $(GO_ON)
+	$(TIME) experiment=q3-real runs=$(RUNS)/q3/real $(GO_ON)
 	$(EXTRAPOLATE) $(GO_ON)
 
 extrapolate: $(ENV)  ## simulate beyond the paper: up to 1,024 stages, jitter, late messages, slack

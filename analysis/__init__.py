@@ -16,7 +16,7 @@ In the order in which a number is made:
                                `python -m analysis.report`
 """
 
-from analysis.cells import CannotAnswer, Cell, Setting, by_setting, cells
+from analysis.cells import CannotAnswer, Cell, Setting, by_setting, cells, of_paper
 from analysis.frames import Frames
 from analysis.runs import NoRuns, read_runs
 from analysis.variants import Variant
@@ -30,5 +30,6 @@ __all__ = [
     "Variant",
     "by_setting",
     "cells",
+    "of_paper",
     "read_runs",
 ]

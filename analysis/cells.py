@@ -1,7 +1,7 @@
 """Runs that differ in nothing but their seed, and the tables of losses that they make together."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from itertools import groupby
@@ -38,6 +38,7 @@ class Cell:
     variant: Variant
     runs: dict[str, int]  # name of the run -> seed
     frames: Frames
+    rate: float | None = None  # tokens/s that time it; None: its runs were timed themselves
 
     @property
     def setting(self) -> Setting:
@@ -97,7 +98,10 @@ class Cell:
     @cached_property
     def evaluations(self) -> dict[int, pd.DataFrame]:
         """Update, tokens, perplexity and seconds of training of each evaluation, by seed."""
-        return {seed: _run(self.frames.evaluations, name) for name, seed in self._in_order}
+        logs = {seed: _run(self.frames.evaluations, name) for name, seed in self._in_order}
+        if self.rate is None:
+            return logs
+        return {seed: log.assign(seconds=log["tokens"] / self.rate) for seed, log in logs.items()}
 
     @property
     def costs(self) -> dict[str, str]:
@@ -165,7 +169,20 @@ def cells(frames: Frames) -> list[Cell]:
                 "the two"
             )
         made.append(Cell(scale, clock, int(batch), variant, runs["seed"].to_dict(), mine))
+    return in_order(made)
+
+
+def in_order(made: Sequence[Cell]) -> list[Cell]:
+    """Sort cells as every table has them."""
     return sorted(made, key=lambda cell: (*cell.setting, cell.variant.order))
+
+
+def of_paper(made: Sequence[Cell]) -> list[Cell]:
+    """Return the cells of the methods that the paper trains. Raises CannotAnswer if there is
+    none."""
+    if found := [cell for cell in made if cell.variant.in_paper]:
+        return found
+    raise CannotAnswer("no training run of 1f1b-flush or paci is completed")
 
 
 def by_setting(made: Iterable[Cell]) -> dict[Setting, list[Cell]]:

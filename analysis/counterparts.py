@@ -15,10 +15,12 @@ def papers_batch(cell: Cell, made: Sequence[Cell], published: pd.DataFrame) -> i
     """Return the paper's batch size that a cell's stands for: the same one, or the same rank by
     size.
 
-    Below the paper's scale the smaller batch is compared with the paper's smaller, and so on.
+    Below the paper's scale the smaller batch is compared with the paper's smaller, and so on; a
+    batch at which only other methods than the paper's were trained is not.
     """
     theirs = sorted({int(batch) for batch in published["batch"]})
-    mine = sorted({it.batch for it in made if it.scale == cell.scale})
+    alike = [it for it in made if it.scale == cell.scale and it.variant.in_paper]
+    mine = sorted({it.batch for it in alike})
     if cell.scale == "paper" or set(mine) & set(theirs):
         return cell.batch if cell.batch in theirs else None
     return dict(zip(mine, theirs, strict=False)).get(cell.batch)

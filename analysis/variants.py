@@ -27,6 +27,11 @@ class Variant(Method):
         return self.name == "paci" and self.weights == "live"
 
     @property
+    def in_paper(self) -> bool:
+        """Whether the paper trains this method."""
+        return self.is_flush or self.is_paci
+
+    @property
     def max_drift(self) -> int:
         """Δmax, the drift bound of the first stage."""
         return self.drift_bound(0)

@@ -1,4 +1,4 @@
-"""Estimate the GPU-hours of an experiment: python -m experiments.gpu_hours experiment=q1 ...
+"""Estimate the GPU-hours of an experiment: python -m experiments.gpu_hours experiment=trainings ...
 
 Training: three times the forward's counted FLOPs for every token, at the rate that a GPU sustains
 (--tflops), over the time that the schedule keeps GPUs busy, by simulation where a backward takes
@@ -6,12 +6,14 @@ two forwards and messages take none. With executor=local one GPU does it all and
 Throughput runs: their longest time, and two minutes to start. Evaluations are not counted.
 
 If no rate is given, it is the paper's own: what it takes to train GPT-2 Medium on 49.8 B tokens in
-84 hours on 8 GPUs, PACI's time at batch 256.
+87.89 hours on 8 GPUs, PACI's time at batch 256 and a=16. For methods of the paper's Table 4 the
+hours that it took are printed beside.
 """
 
 import argparse
 import math
 from collections import Counter
+from collections.abc import Sequence
 
 from omegaconf import DictConfig
 from tabulate import tabulate
@@ -24,7 +26,19 @@ from experiments.grid.runs import grid
 from experiments.terminal.command_line import command, user_errors
 from paci import simulate
 
-PAPER_HOURS, PAPER_GPUS = 84, 8
+PAPER_GPUS = 8
+PAPER_HOURS = {
+    (128, "1f1b-flush m=4"): 227.62,
+    (128, "1f1b-flush m=8"): 162.33,
+    (128, "1f1b-flush m=16"): 148.64,
+    (128, "paci a=4"): 111.51,
+    (128, "paci a=8"): 87.99,
+    (256, "1f1b-flush m=8"): 169.38,
+    (256, "1f1b-flush m=16"): 124.27,
+    (256, "paci a=8"): 111.91,
+    (256, "paci a=16"): 87.89,
+}
+"""Hours of one training on all GPUs, by batch and method (arXiv 2606.07881, Table 4)."""
 START = 120  # seconds that a throughput run takes before it counts
 
 
@@ -48,13 +62,30 @@ def main() -> None:
         label, hours, gpus = method_of(config).label, run_hours(config, rate), ranks(config)
         rows[label, config.batch, gpus, f"{hours:.3g}"] += hours * gpus
     seeds = len({config.seed for config in configs})
-    table = [(*row, f"{gpu_hours:,.0f}") for row, gpu_hours in rows.items()]
-    headers = ["method", "batch", "GPUs", "hours a run", f"GPU-hours, {seeds} seeds"]
+    theirs = {row: papers_gpu_hours(row[0], row[1], seeds) for row in rows if trains(configs)}
+    table = [
+        (*row, f"{gpu_hours:,.0f}", f"{theirs[row]:,.0f}" if theirs.get(row) else "–")
+        for row, gpu_hours in rows.items()
+    ]
+    headers = ["method", "batch", "GPUs", "hours a run", f"GPU-hours, {seeds} seeds", "the paper's"]
     print(tabulate(table, headers, disable_numparse=True))
     print(
         f"\n{len(configs)} run{'s' * (len(configs) != 1)}, {sum(rows.values()):,.0f} GPU-hours, "
         f"at {rate / 1e12:.1f} TFLOP/s sustained by a busy GPU"
     )
+    if in_paper := sum(filter(None, theirs.values())):
+        print(f"The paper's hours for those of them that it trained: {in_paper:,.0f} GPU-hours")
+
+
+def trains(configs: Sequence[DictConfig]) -> bool:
+    """Return whether these runs are the paper's in size, and so may stand beside its hours."""
+    return all(config.task == "training" and config.scale == "paper" for config in configs)
+
+
+def papers_gpu_hours(method: str, batch: int, seeds: int) -> float | None:
+    """Return the GPU-hours of so many trainings in the paper; None if it has none such."""
+    hours = PAPER_HOURS.get((batch, method))
+    return None if hours is None else hours * PAPER_GPUS * seeds
 
 
 def run_hours(config: DictConfig, rate: float) -> float:
@@ -81,7 +112,11 @@ def utilisation(config: DictConfig) -> float:
 def paper_rate() -> float:
     """FLOPs a second of a GPU in the paper."""
     config = compose(["scale=paper"])
-    return config.tokens * flops_per_token(config) / (PAPER_HOURS * 3600 * PAPER_GPUS)
+    return (
+        config.tokens
+        * flops_per_token(config)
+        / (PAPER_HOURS[256, "paci a=16"] * 3600 * PAPER_GPUS)
+    )
 
 
 if __name__ == "__main__":

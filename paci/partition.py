@@ -1,5 +1,6 @@
 """Partition of a model's consecutive units into stages, balanced under a memory limit."""
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -30,6 +31,7 @@ def partition(
     *,
     copies: int = 4,
     slack: int = 0,
+    shared: bool = False,
 ) -> list[range]:
     """Cut `units` into `stages` non-empty runs that minimise the slowest stage's time.
 
@@ -39,7 +41,8 @@ def partition(
 
     `limit` bounds the bytes of every stage, as `stage_bytes` counts them. If no cut fits, the limit
     is raised to the smallest that allows one: the largest stage exceeds it as little as possible,
-    and only then times are balanced (the two passes of Elam et al., arXiv 2606.07881).
+    and only then times are balanced (the two passes of Elam et al., arXiv 2606.07881). Stages that
+    have one device for all of them (`shared`) are bounded by the sum of their bytes.
 
     Raises ValueError for more stages than units, and for a time that is not a positive finite
     number.
@@ -56,6 +59,11 @@ def partition(
     def time(run: range) -> int:
         return times[run.stop] - times[run.start]
 
+    if limit is not None and shared:
+        cut = partition(units, stages)
+        if sum(stage_bytes(units, cut, copies=copies, slack=slack)) <= limit:
+            return cut
+        return _within_sum(len(units), stages, time, memory, limit)
     if limit is not None:
         smallest, _ = _cheapest(len(units), stages, memory, max)
         limit = max(limit, smallest)
@@ -73,6 +81,35 @@ def partition(
         add,
     )
     return cut
+
+
+def _within_sum(
+    units: int,
+    stages: int,
+    time: Callable[[range], int],
+    memory: Callable[[int, range], int],
+    limit: int,
+) -> list[range]:
+    """Return the cut with the smallest slowest stage of those whose stages need at most `limit`
+    bytes together, or as few as any cut needs; of these, the one that needs the fewest bytes."""
+
+    def leanest(slowest: int) -> tuple[int, list[range]] | None:
+        """Return the fewest bytes of a cut without a slower stage, and the cut; None if there is
+        no such cut."""
+        try:
+            return _cheapest(
+                units, stages, lambda i, run: memory(i, run) if time(run) <= slowest else None, add
+            )
+        except KeyError:
+            return None
+
+    times = sorted({time(range(a, b)) for a in range(units) for b in range(a + 1, units + 1)})
+    fewest, _ = _cheapest(units, stages, memory, add)
+    limit = max(limit, fewest)
+    first = bisect_left(times, True, key=lambda it: bool((cut := leanest(it)) and cut[0] <= limit))
+    found = leanest(times[first])
+    assert found is not None, "the longest time allows every cut"
+    return found[1]
 
 
 def stage_bytes(

@@ -15,6 +15,7 @@ Beyond the paper:
     claims                          every claim, and whether it holds
     drift                           the drift of every stage against its bound
     delay_or_inconsistency          what PACI's distance from flush is made of
+    extras                          stability of methods that the paper does not train
     memory_parts                    peak memory rank by rank, split into what it is for
     utilisation                     jitter, late messages and depth, and what slack buys
     zero_bubble                     the simulator against published bubble rates

@@ -7,7 +7,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis import Cell, Frames, by_setting, cells
+from analysis import Cell, Frames, by_setting, cells, of_paper
+from analysis.q2.rates import on_clocks
 from analysis.q2.speedup import contests, ratio
 from analysis.q2.thresholds import PAPERS_WAY, Thresholds
 from analysis.q2.timing import Timed, all_timed, timed
@@ -18,7 +19,7 @@ NEEDS = "training"
 
 
 def draw(frames: Frames, thresholds: Thresholds = PAPERS_WAY) -> Figure:
-    made, left_out = timed(cells(frames))
+    made, left_out = timed(of_paper(on_clocks(cells(frames), frames)))
     settings = by_setting(made)
     fig, axes = style.panels(len(settings), height=3.2)
     shown: list[Timed] = []

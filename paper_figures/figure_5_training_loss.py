@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis import Cell, Frames, by_setting, cells
+from analysis import Cell, Frames, by_setting, cells, of_paper
 from analysis.statistics import smoothed
 from paper_figures import style
 from paper_figures.command import main
@@ -17,7 +17,7 @@ END = 0.1  # of the tokens, enlarged in the inset
 
 
 def draw(frames: Frames) -> Figure:
-    made = cells(frames)
+    made = of_paper(cells(frames))
     settings = by_setting(made)
     fig, axes = style.panels(len(settings))
     windows = set()

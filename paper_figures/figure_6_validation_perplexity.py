@@ -5,7 +5,7 @@ import sys
 
 from matplotlib.figure import Figure
 
-from analysis import CannotAnswer, Frames, by_setting, cells
+from analysis import CannotAnswer, Frames, by_setting, cells, of_paper
 from paper_figures import style
 from paper_figures.command import main
 
@@ -13,7 +13,7 @@ NEEDS = "training"
 
 
 def draw(frames: Frames) -> Figure:
-    made = [cell for cell in cells(frames) if not cell.perplexities.empty]
+    made = [cell for cell in of_paper(cells(frames)) if not cell.perplexities.empty]
     if not made:
         raise CannotAnswer("no completed training run logged a validation perplexity")
     settings = by_setting(made)

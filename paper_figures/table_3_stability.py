@@ -6,7 +6,7 @@ import sys
 import pandas as pd
 from matplotlib.figure import Figure
 
-from analysis import Cell, Frames, by_setting, cells
+from analysis import Cell, Frames, by_setting, cells, of_paper
 from analysis.counterparts import papers_batch, papers_row
 from analysis.statistics import FINAL_FRACTION, mean_and_std, rms_of_std
 from paper_figures import style
@@ -17,9 +17,14 @@ NEEDS = "training"
 
 
 def table(frames: Frames) -> pd.DataFrame:
-    """Return, per variant and batch, final loss ± across-seed std (ddof=1), and the RMS of that std
-    over bins of equal tokens; the paper's beside ours."""
-    made, reference = cells(frames), published("table_3")
+    """Return, per variant and batch, final loss ± across-seed std (ddof=1), and the RMS of that std over
+    bins of equal tokens; the paper's beside ours."""
+    return stability(of_paper(cells(frames)))
+
+
+def stability(made: list[Cell]) -> pd.DataFrame:
+    """Return the rows of these cells."""
+    reference = published("table_3")
     rows = []
     for cell in made:
         loss, std = mean_and_std(cell.final_losses)
@@ -56,7 +61,7 @@ def note(made: pd.DataFrame) -> str:
 
 
 def draw(frames: Frames) -> Figure:
-    made = cells(frames)
+    made = of_paper(cells(frames))
     settings = by_setting(made)
     most = max(len(group) for group in settings.values())
     fig, axes = style.panels(len(settings), height=0.9 + 0.32 * most)

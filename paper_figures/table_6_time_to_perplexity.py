@@ -7,8 +7,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis import CannotAnswer, Cell, Frames, Setting, by_setting, cells
+from analysis import CannotAnswer, Cell, Frames, Setting, by_setting, cells, of_paper
 from analysis.counterparts import papers_batch, papers_row
+from analysis.q2.rates import on_clocks
 from analysis.q2.speedup import Contest, contests, missing, ratio
 from analysis.q2.thresholds import PAPERS, PAPERS_WAY, Thresholds
 from analysis.q2.timing import all_timed, timed
@@ -118,7 +119,7 @@ def _settings(
 ) -> tuple[list[tuple[Setting, list[Cell], list[float]]], list[Cell], str]:
     """Return setting, cells and thresholds of each setting that has any, all cells, and what to say
     of runs that are left out."""
-    made, left_out = timed(cells(frames))
+    made, left_out = timed(of_paper(on_clocks(cells(frames), frames)))
     found = [
         (setting, group, steps)
         for setting, group in by_setting(made).items()

@@ -152,6 +152,9 @@ class CostTable:
     """Of a message between stages; configured, not measured."""
     input: Sequence[float] | None = None
     """The first half of a split backward."""
+    sizes: Sequence[float] = (1.0,)
+    """Where micro-batches are not equally large: the time of each one of a window, in order, over
+    that of the largest."""
 
 
 @dataclass(frozen=True)

@@ -15,24 +15,31 @@ from tests.experiments.smoke import call
 
 FLUSH, PACI = "method=1f1b-flush", "method=paci"
 REAL = ["executor=distributed", "stages=2"]
-Q1 = ["experiment=q1", "tokens=2560"]
-Q2 = ["experiment=q2", "tokens=2560", *REAL]
+TRAININGS = ["experiment=trainings", "tokens=2560"]
+EXTRAS = ["experiment=extras", "tokens=2560"]
+Q2 = ["experiment=q2"]
 Q3 = ["experiment=q3", "executor=local"]
 Q3_EMULATED = ["experiment=q3-emulated", "stages=2", "method.accumulation=8"]
 Q3_REAL = ["experiment=q3-real", "method.accumulation=8", *REAL]
 RUNS = {
     "training-local": [
-        [*Q1, FLUSH, "method.accumulation=8"],
-        [*Q1, PACI, "method.accumulation=8"],
-        [*Q1, PACI, "method.accumulation=4"],
-        [*Q1, PACI, "method.accumulation=4", "method.weights=stashed"],
-        [*Q1, "method=async-1f1b"],
+        [*TRAININGS, FLUSH, "method.accumulation=8"],
+        [*TRAININGS, PACI, "method.accumulation=8"],
+        [*TRAININGS, PACI, "method.accumulation=4"],
+        [*EXTRAS, PACI, "method.accumulation=4", "method.weights=stashed"],
+        [*EXTRAS, "method=async-1f1b"],
     ],
     "training-distributed": [
-        [*Q2, FLUSH, "method.accumulation=4"],
-        [*Q2, PACI, "method.accumulation=4", "timeline=true"],
+        [*TRAININGS, *REAL, FLUSH, "method.accumulation=4"],
+        [*TRAININGS, *REAL, PACI, "method.accumulation=4", "timeline=true"],
     ],
     "training-emulated": [["executor=emulated", "stages=2", "tokens=2560"]],
+    "throughput-q2": [
+        [*Q2, FLUSH, "method.accumulation=4"],
+        [*Q2, FLUSH, "method.accumulation=8"],
+        [*Q2, PACI, "method.accumulation=4"],
+        [*Q2, PACI, "method.accumulation=8"],
+    ],
     "throughput-local": [
         [*Q3, method, f"method.accumulation={count}"]
         for method in (FLUSH, PACI)

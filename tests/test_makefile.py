@@ -25,7 +25,9 @@ def make(folder: Path, goal: str, failing: str, status: int) -> tuple[int, str]:
     return made.returncode, asked.read_text()
 
 
-@pytest.mark.parametrize("failing", ["experiment=q1", "-m paper_figures runs", "figures.claims"])
+@pytest.mark.parametrize(
+    "failing", ["experiment=trainings", "-m paper_figures runs", "figures.claims"]
+)
 def test_a_failure_keeps_nobody_from_the_rest(tmp_path, failing):
     status, asked = make(tmp_path, "reproduce", failing, 1)
     assert status
@@ -38,7 +40,7 @@ def test_a_failure_keeps_nobody_from_the_rest(tmp_path, failing):
 
 @pytest.mark.parametrize("status", [2, 130])
 def test_a_mistake_or_an_interrupt_ends_it_at_once(tmp_path, status):
-    failed, asked = make(tmp_path, "reproduce", "experiment=q1", status)
+    failed, asked = make(tmp_path, "reproduce", "experiment=trainings", status)
     assert failed
     assert asked.count("\n") == 1
 
@@ -46,4 +48,4 @@ def test_a_mistake_or_an_interrupt_ends_it_at_once(tmp_path, status):
 def test_without_a_failure_it_succeeds(tmp_path):
     status, asked = make(tmp_path, "reproduce", "nothing of the kind", 0)
     assert status == 0
-    assert asked.count("\n") == 9
+    assert asked.count("\n") == 10

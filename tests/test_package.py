@@ -64,7 +64,7 @@ def test_runs_and_figures_need_no_checkout(installed, tmp_path):
     for path in run(python, "-c", program, folder=tmp_path).split():
         assert Path(path).is_relative_to(packages)
     smoke = ["scale=smoke", "tokens=2560", "seeds=[0]", "cluster=inline"]
-    sweep = ["experiment=q1", "grid=[{method:paci}]", *smoke]
+    sweep = ["experiment=trainings", "grid=[{method:paci}]", *smoke]
     run(python, "-m", "experiments.sweep", *sweep, folder=tmp_path)
     run(python, "-m", "paper_figures", "runs", folder=tmp_path)
     run(python, "-m", "paper_figures.report", "runs", folder=tmp_path)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from analysis.cells import CannotAnswer, Cell, by_setting
+from analysis.cells import CannotAnswer, Cell, by_setting, of_paper
 from analysis.claims import learning
 from analysis.claims.learning import Step
 from analysis.claims.papers_own import papers_own
@@ -12,9 +12,10 @@ from analysis.claims.rows import COLUMNS, Row, row, unless_smoke
 from analysis.claims.verdicts import FAILS, UNDECIDED, UNTESTABLE, UNTESTED, Verdict
 from analysis.counterparts import Published, papers_batch, papers_row
 from analysis.frames import Frames
+from analysis.q2.rates import GIVEN_COSTS, on_clocks
 from analysis.q2.speedup import Contest, contests, missing
 from analysis.q2.thresholds import PAPERS_WAY, Thresholds
-from analysis.q2.timing import GIVEN_COSTS, Timed, timed
+from analysis.q2.timing import Timed, timed
 
 CLAIMS = (
     learning.SHORTER_THAN_BEST,
@@ -35,6 +36,7 @@ def q2_claims(
     """Return one row per claim, setting and PACI variant of Δmax 1 or 2; columns as in
     `analysis.claims.COLUMNS`."""
     own, rows = papers_own(published), []
+    made = of_paper(on_clocks(made, frames))
     for (scale, clock, batch), group in by_setting(made).items():
         stands_for = papers_batch(group[0], made, published("table_4"))
         place: Row = {"batch": str(batch), "scale": scale, "clock": clock}

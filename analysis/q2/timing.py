@@ -1,4 +1,5 @@
-"""Cells on a clock: as they were timed, and flush mapped to other micro-batch counts.
+"""Cells on a clock: as Q2 or their own runs timed them, and flush mapped to other micro-batch
+counts.
 
 How many micro-batches a flush splits its batch into changes its time and, dropout and rounding
 apart, nothing else: its update is that of the batch. So flush is trained at one m, as in the paper,
@@ -6,8 +7,9 @@ and its curve against time follows for another m from the steady-state throughpu
 
     seconds at m  =  seconds at the trained m  ·  T(m) / T(trained m)
 
-T is the time of an update: simulated from the measured costs of micro-batches of batch/m sequences
-on the clock of measured costs, and that of the real runs of Q3 on the wall clock.
+T is the time of an update: of Q2's runs where these time the trainings (`analysis.q2.rates`). For
+trainings that were timed themselves it is simulated from the measured costs of micro-batches of
+batch/m sequences on the clock of measured costs, and that of Q3's real runs on the wall clock.
 """
 
 import json
@@ -20,6 +22,7 @@ import pandas as pd
 
 from analysis.cells import CannotAnswer, Cell
 from analysis.frames import Frames
+from analysis.q2.rates import GIVEN_COSTS, rates_of_q2
 from analysis.q2.thresholds import PAPERS_WAY, Thresholds, lowest_common
 from analysis.q3.throughput import throughput
 from analysis.steady_state import seconds_per_update
@@ -27,8 +30,6 @@ from analysis.variants import Variant
 from paci import Cost
 from paci.schedules import build
 
-GIVEN_COSTS = "simulated"
-"""The clock of given costs, in arbitrary units: whoever chose them chose the answer."""
 MEASURED_COSTS = "simulated, measured costs"
 WALL = "wall"
 
@@ -59,7 +60,9 @@ class Timed:
     @property
     def basis(self) -> str:
         """Say where the time is from: "measured", "mapped from m=16"."""
-        return f"mapped from m={self.cell.variant.accumulation}" if self.mapped else "measured"
+        if self.mapped:
+            return f"mapped from m={self.cell.variant.accumulation}"
+        return "measured" if self.cell.rate is None else "tokens ÷ throughput"
 
     @cached_property
     def total(self) -> pd.Series:
@@ -103,7 +106,8 @@ def timed(made: Sequence[Cell]) -> tuple[list[Cell], str]:
     if given:
         said.append(
             f"{sum(cell.seeds for cell in given)} runs on the clock '{GIVEN_COSTS}', whose costs "
-            "are given and not measured, say nothing about time"
+            "are given and not measured, say nothing about time without the throughputs of "
+            "experiment=q2"
         )
     if unable:
         said.append(f"without a validation perplexity in every seed: {', '.join(unable)}")
@@ -183,6 +187,12 @@ def _seconds_per_update(
     """Return the time of an update of `flush` by micro-batches, where it is known."""
     sizes = {m: flush.batch // m for m in counts if flush.batch % m == 0}
     stages = flush.variant.stages
+    if flush.rate is not None:
+        known = rates_of_q2(frames)[flush.scale, flush.clock]
+        splits = {
+            m: known.get((flush.batch, replace(flush.variant, accumulation=m))) for m in counts
+        }
+        return {m: 1 / rate for m, rate in splits.items() if rate}
     if flush.clock == MEASURED_COSTS:
         costs = costs_by_size(here)
         return {

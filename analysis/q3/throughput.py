@@ -1,5 +1,6 @@
 """How fast runs trained: tokens/s, and how well that is known."""
 
+import json
 from math import nan
 
 import numpy as np
@@ -17,6 +18,9 @@ processes that compute."""
 
 CLOCKS = {"local": "simulated", "emulated": "emulated", "distributed": "wall"}
 """The clock of a run that ran out of memory before it logged one."""
+
+Q2 = "q2"
+"""The experiment whose throughputs time the trainings."""
 
 SHARED = {
     ("scale", "source"): ("model", "data", "precision"),
@@ -39,8 +43,9 @@ def is_papers_paci(variant: Variant) -> bool:
     return variant.is_paci and not variant.slack
 
 
-def throughput(frames: Frames) -> pd.DataFrame:
-    """Return a row for each method at each setting, over all repetitions of its runs.
+def throughput(frames: Frames, q2: bool = False) -> pd.DataFrame:
+    """Return a row for each method at each setting, over all repetitions of its runs: those of Q3,
+    or of Q2, which measures for itself.
 
     Columns: those of SETTING (microbatch in sequences), variant, m (micro-batches of an update),
     batch, even (whether m divides the batch; else microbatch is the smaller of two sizes), state,
@@ -51,7 +56,7 @@ def throughput(frames: Frames) -> pd.DataFrame:
     Raises CannotAnswer if there is none, or if runs differ in what is SHARED, or in the measured
     costs of micro-batches of one size.
     """
-    runs = timed_runs(frames)
+    runs = timed_runs(frames, q2)
     rates = frames.throughput["tokens"] / frames.throughput["seconds"]
     rates.index = rates.index.get_level_values("run")
     rows = []
@@ -107,10 +112,11 @@ def relative_interval(rates: pd.Series) -> float:
     return doubt / mean
 
 
-def timed_runs(frames: Frames) -> pd.DataFrame:
-    """Return the throughput runs that are a result, with source, stages and ranks."""
+def timed_runs(frames: Frames, q2: bool = False) -> pd.DataFrame:
+    """Return the throughput runs of Q3, or of Q2, that are a result, with source, stages and
+    ranks."""
     used = frames.of(THROUGHPUT).used
-    runs = used[used["executor"].isin(list(SOURCES))]
+    runs = used[used["executor"].isin(list(SOURCES)) & used["experiment"].eq(Q2).eq(q2)]
     if runs.empty:
         raise CannotAnswer("no throughput run is completed")
     ranks = frames.stages.groupby(level="run")["rank"].nunique().reindex(runs.index)
@@ -138,11 +144,11 @@ def _refuse_mixed(runs: pd.DataFrame) -> None:
                         f"{' and '.join(differing)}; point at a folder with one of the two"
                     )
     measured = runs.dropna(subset="costs")
-    sizes = [
-        batch // it.accumulation
-        for batch, it in zip(measured["batch"], measured["variant"], strict=True)
-    ]
-    for _, group in measured.assign(size=sizes).groupby(["scale", "source", "stages", "size"]):
+    tables = [json.loads(table) for table in measured["costs"]]
+    sizes = [table.get("microbatch", nan) for table in tables]
+    texts = [json.dumps(table | {"sizes": None}) for table in tables]  # those of a window
+    measured = measured.assign(size=sizes, costs=texts)
+    for _, group in measured.groupby(["scale", "source", "stages", "size"], dropna=False):
         if group["costs"].nunique() > 1:
             one, other = group.drop_duplicates("costs").index[:2]
             raise CannotAnswer(

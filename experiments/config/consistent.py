@@ -13,8 +13,8 @@ def check_together(config: DictConfig) -> None:
 
     Each value must be accepted by itself already.
     """
-    _check_executor(config)
     _check_sizes(config)
+    _check_executor(config)
     method_of(config).check(config.stages)
 
 
@@ -44,9 +44,10 @@ def _check_sizes(config: DictConfig) -> None:
             f"layers can be cut, not {config.stages}"
         )
     method_of(config).schedule_of(config.stages)  # raises for sizes that do not fit the schedule
-    if config.batch % accumulation:
+    if config.batch < accumulation:
         raise ValueError(
-            f"batch must be a multiple of method.accumulation ({accumulation}), not {config.batch}"
+            f"batch must be at least method.accumulation ({accumulation}), a sequence for each "
+            f"micro-batch, not {config.batch}"
         )
     if config.task == "training" and updates(config) < config.evaluations:
         raise ValueError(

@@ -6,6 +6,7 @@ from typing import Any, cast
 
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
+from paci import microbatches
 from paci.cost import Cost, PerStage
 from paci.method import Method
 from paci.schedules import Schedule
@@ -21,9 +22,14 @@ def updates(config: DictConfig) -> int:
     return config.tokens // (config.batch * config.model.context)
 
 
+def microbatch_sizes(config: DictConfig) -> list[int]:
+    """Return the sequences of each micro-batch of a window; ValueError if one would be empty."""
+    return microbatches.sizes(config.batch, config.method.accumulation)
+
+
 def microbatch_size(config: DictConfig) -> int:
-    """Return the sequences of a micro-batch."""
-    return config.batch // config.method.accumulation
+    """Return the sequences of the first micro-batch of a window, which no other exceeds."""
+    return microbatch_sizes(config)[0]
 
 
 def full_after(config: DictConfig) -> int:
@@ -74,11 +80,11 @@ def cost_of(config: DictConfig) -> Cost:
     The time of an update does not depend on them. Raises ValueError for anything but a table of
     times.
     """
-    table, microbatch = config.executor.cost, microbatch_size(config)
+    table, (largest, *others) = config.executor.cost, microbatch_sizes(config)
     if not isinstance(table, DictConfig):
         raise ValueError(f"executor.cost must be a table of times or measured, not {table!r}")
     times = cast(dict[str, Any], OmegaConf.to_container(table))
-    unknown = set(times) - {field.name for field in fields(Cost)}
+    unknown = set(times) - {field.name for field in fields(Cost)} | set(times) & {"sizes"}
     if unknown:
         raise ValueError(f"executor.cost has no time called {unknown.pop()!r}")
     for name in ("forward", "backward", "weight", "input", "transfer"):
@@ -86,10 +92,10 @@ def cost_of(config: DictConfig) -> Cost:
         if of_one is None:
             continue
         try:
-            times[name] = _times(microbatch, of_one)
+            times[name] = _times(largest, of_one)
         except (TypeError, ValueError):
             raise ValueError(f"executor.cost.{name} must be a time, not {of_one!r}") from None
-    return Cost(**times)
+    return Cost(**times, sizes=[1.0, *(size / largest for size in others)])
 
 
 def _times(count: int, time: Any) -> PerStage:

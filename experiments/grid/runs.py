@@ -31,8 +31,9 @@ IMPLIED = {"batch": "batches", "seed": "seeds"}
 def grid(overrides: Sequence[str]) -> list[DictConfig]:
     """The runs of the experiment that `overrides` select, each a configuration of its own.
 
-    Raises ValueError if no experiment is named, for an override that the grid would not heed, for
-    an entry that cannot be read, and for two runs of one name.
+    A run that several entries describe is one run. Raises ValueError if no experiment is named, for
+    an override that the grid would not heed, for an entry that cannot be read, and for two
+    different runs of one name.
     """
     base = compose(overrides)
     if "grid" not in base:
@@ -47,6 +48,7 @@ def grid(overrides: Sequence[str]) -> list[DictConfig]:
         raise ValueError("grid must have an entry, like grid=[{method:paci}]")
     if not configs:
         raise ValueError("the grid has no run: each of its entries names a batch not in batches")
+    configs = list({str(config): config for config in configs}.values())
     _refuse_namesakes(configs)
     return configs
 
@@ -101,8 +103,6 @@ def _refuse_namesakes(configs: Sequence[DictConfig]) -> None:
         return
     first, second = [flat(c) for c in configs if (c.runs, run_name(c)) == (folder, name)][:2]
     differing = [key for key in first if first[key] != second.get(key)]
-    if not differing:
-        raise ValueError(f"the grid has {name} {count} times: leave one of them")
     key = differing[0]
     raise ValueError(
         f"{count} runs of the grid are called {name}: they differ in {', '.join(differing)}, which "

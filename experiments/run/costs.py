@@ -9,12 +9,13 @@ import statistics
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from omegaconf import DictConfig, OmegaConf
 
 from experiments import data, models
-from experiments.config.derived import cost_of, is_measured, microbatch_size
+from experiments.config.derived import cost_of, is_measured, microbatch_sizes
 from experiments.optimizers.optimizer import make_optimizer
 from experiments.run.cache import cached, read_cost
 from experiments.run.cut import cut_for
@@ -44,10 +45,22 @@ def cost_for(folder: RunFolder, vocabulary: int, cut: list[range]) -> Cost:
         return cost_of(config)
     file = folder.path / COST
     if not file.exists():
-        table = table_for(config, vocabulary, cut)
-        transfer = table["microbatch"] * config.executor.get("transfer", 0.0)
-        write_json(file, table | {"transfer": transfer})
+        write_json(file, _cost_table(config, vocabulary, cut))
     return read_cost(file, config.stages)
+
+
+def _cost_table(config: DictConfig, vocabulary: int, cut: list[range]) -> dict[str, Any]:
+    """Return the content of cost.json: the times of the largest micro-batch and, where others have
+    a sequence less, `sizes`, by what part of the time of all forwards and backwards those take."""
+    tables = {
+        size: table_for(config, vocabulary, cut, size) for size in {*microbatch_sizes(config)}
+    }
+    largest, *others = microbatch_sizes(config)
+    table = tables[largest] | {"transfer": largest * config.executor.get("transfer", 0.0)}
+    if len(tables) == 1:
+        return table
+    work = {size: sum(it["forward"]) + sum(it["backward"]) for size, it in tables.items()}
+    return table | {"sizes": [1.0, *(work[size] / work[largest] for size in others)]}
 
 
 def measure_all(configs: Sequence[dict]) -> None:
@@ -56,16 +69,20 @@ def measure_all(configs: Sequence[dict]) -> None:
     for config in map(DictConfig, configs):
         try:
             vocabulary = data.load(config.data, verify=False).vocabulary
-            table_for(config, vocabulary, cut_for(config, vocabulary))
+            cut = cut_for(config, vocabulary)
+            for size in {*microbatch_sizes(config)}:
+                table_for(config, vocabulary, cut, size)
         except Exception:
             traceback.print_exc()
 
 
-def table_for(config: DictConfig, vocabulary: int, cut: list[range]) -> dict:
+def table_for(
+    config: DictConfig, vocabulary: int, cut: list[range], microbatch: int
+) -> dict[str, Any]:
     """Return {"microbatch": sequences, "forward": [seconds of each stage], ...} from costs.json in
     the folder of runs: the same table for every run of this model, cut, size of micro-batches,
     precision, optimizer and machine."""
-    executor, microbatch = config.executor, microbatch_size(config)
+    executor = config.executor
     key = {
         "model": OmegaConf.to_container(config.model),
         "vocabulary": vocabulary,

@@ -18,7 +18,8 @@ def cut_for(config: DictConfig, vocabulary: int) -> list[range]:
     """Return the units of each stage, balanced on counted FLOPs or, with
     `model.partition=measured`, on measured times under the device's memory.
 
-    The cut decides what dropout draws. So the runs of a folder share a measured one, in cut.json.
+    The cut decides what dropout draws. So the runs of a folder share a measured one, in cut.json:
+    one for each executor, device and limit.
     """
     if config.model.partition == "flops":
         gpt2 = models.config(config.model, vocabulary)
@@ -31,6 +32,8 @@ def cut_for(config: DictConfig, vocabulary: int) -> list[range]:
         "slack": config.method.slack,
         "precision": config.executor.precision,
         "device": _device_name(config),
+        "executor": config.executor.name,
+        "limit": _device_bytes(config),
     }
     cut = cached(Path(config.runs) / CUTS, key, lambda: _measured(config, vocabulary))
     return [range(*ends) for ends in cut]
@@ -45,7 +48,13 @@ def _measured(config: DictConfig, vocabulary: int) -> list[list[int]]:
             units = child.submit(_unit_costs, config, vocabulary).result()
     else:
         units = _unit_costs(config, vocabulary)
-    cut = partition(units, config.stages, _memory(config), slack=config.method.slack)
+    cut = partition(
+        units,
+        config.stages,
+        _device_bytes(config),
+        slack=config.method.slack,
+        shared=config.executor.name == "local",
+    )
     return [[run.start, run.stop] for run in cut]
 
 
@@ -63,9 +72,9 @@ def _device_name(config: DictConfig) -> str:
     return torch.cuda.get_device_name() if config.executor.device == "cuda" else "cpu"
 
 
-def _memory(config: DictConfig) -> int | None:
-    """Return the bytes that a stage may take: its device's, shared if that holds all stages."""
+def _device_bytes(config: DictConfig) -> int | None:
+    """Return the bytes of the device that holds a stage or, with executor=local, all of them; None
+    for a processor, whose memory is not bounded."""
     if config.executor.device != "cuda":
         return None
-    total = torch.cuda.get_device_properties(0).total_memory
-    return total // config.stages if config.executor.name == "local" else total
+    return torch.cuda.get_device_properties(0).total_memory

@@ -18,8 +18,8 @@ from experiments.run.environment import describe_environment
 
 ELSEWHERE = (
     *("runs", "cluster", "retry", "dry_run", "timeline", "grid"),
-    *("seeds", "batches", "accumulations", "counts", "sizes"),
-    *("count", "size", "devices"),
+    *("seeds", "batches", "small_batch", "large_batch", "flush_count", "async_batch"),
+    *("counts", "sizes", "splits", "count", "size", "devices"),
 )
 """Keys that do not change a run's numbers: where it runs, beside which others, what it saves."""
 RESULTS = ("completed", "diverged", "failed", "out-of-memory")

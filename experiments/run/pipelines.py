@@ -38,6 +38,7 @@ def build_pipeline(run: Run) -> LocalPipeline | DistributedPipeline:
         "lr_lambda": learning_rates(config, run.updates),
         "seed": config.seed,
         "measure_every": config.measure_every,
+        "batch": config.batch,
     }
     if executor.name == "local":
         modules = [module(stage) for stage in range(config.stages)]

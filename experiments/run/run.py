@@ -7,12 +7,12 @@ import torch
 from omegaconf import DictConfig
 
 from experiments import data
-from experiments.config.derived import run_name, updates
+from experiments.config.derived import microbatch_sizes, run_name, updates
 from experiments.run.costs import cost_for
 from experiments.run.cut import cut_for
 from experiments.run.folder import RunFolder
 from experiments.run.identity import changes, identity
-from paci import Cost, microbatches
+from paci import Cost
 from runlog import Identity
 
 
@@ -84,7 +84,7 @@ class Run:
     def batches(self, first: int, count: int) -> data.Batches:
         """Return micro-batches `first` to `first + count - 1` of this run."""
         config = self.config
-        sizes = microbatches.sizes(config.batch, config.method.accumulation)
+        sizes = microbatch_sizes(config)
         order_seed = config.data.order_seed
         tokens, context = self.corpus.train.tokens, config.model.context
         return data.Batches(tokens, context, sizes, order_seed, first, count=count)

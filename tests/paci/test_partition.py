@@ -31,14 +31,14 @@ def stage_times(units, cut):
     return [sum(Fraction(units[k].time) for k in run) for run in cut]
 
 
-def peak_bytes(units, cut, copies, slack):
+def peak_bytes(units, cut, copies, slack, combine=max):
     def stage_bytes(stage, run):
         in_flight = len(cut) - stage + (slack if stage < len(cut) - 1 else 0)
         return sum(
             copies * units[k].parameter_bytes + in_flight * units[k].activation_bytes for k in run
         )
 
-    return max(stage_bytes(stage, run) for stage, run in enumerate(cut))
+    return combine(stage_bytes(stage, run) for stage, run in enumerate(cut))
 
 
 @given(models())
@@ -75,6 +75,18 @@ def test_the_least_overshoot_comes_before_even_stages():
     units = [UnitCost(1.0, activation_bytes=10)] * 4
     assert partition(units, 2, limit=1) == [range(0, 1), range(1, 4)]
     assert stage_bytes(units, partition(units, 2, limit=1)) == [20, 30]
+
+
+@given(models(), st.integers(0, 80), st.integers(0, 2))
+def test_stages_of_one_device_equal_brute_force_under_the_sum(model, limit, slack):
+    """Enough memory, or the least there is, comes first, then the slowest stage."""
+    units, stages = model
+    bytes_of = {tuple(cut): peak_bytes(units, cut, 4, slack, sum) for cut in cuts(units, stages)}
+    allowed = max(limit, min(bytes_of.values()))
+    cut = partition(units, stages, limit, slack=slack, shared=True)
+    assert bytes_of[tuple(cut)] <= allowed
+    fitting = [it for it, total in bytes_of.items() if total <= allowed]
+    assert max(stage_times(units, cut)) == min(max(stage_times(units, it)) for it in fitting)
 
 
 def test_even_units_give_even_stages():

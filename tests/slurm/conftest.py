@@ -26,4 +26,4 @@ def base(tmp_path_factory):
     """The overrides that all runs share."""
     folder = tmp_path_factory.mktemp("corpus")
     data.prepare(compose(["scale=smoke", f"data.folder={folder}"]).data)
-    return ["experiment=q1", "scale=smoke", f"data.folder={folder}"]
+    return ["experiment=trainings", "batches=[8]", "scale=smoke", f"data.folder={folder}"]

@@ -309,7 +309,14 @@ def test_a_job_that_lacks_its_data_says_so_at_once(base, say, tmp_path):
     """Prepared where it is submitted, and not where it runs."""
     folder = shutil.copytree(base[2].partition("=")[2], tmp_path / "data")
     runs = tmp_path / "runs"
-    settings = ["experiment=q1", "scale=smoke", f"data.folder={folder}", ONE, "seeds=[0]"]
+    settings = [
+        "experiment=trainings",
+        "batches=[8]",
+        "scale=smoke",
+        f"data.folder={folder}",
+        ONE,
+        "seeds=[0]",
+    ]
     hold = "cluster.sbatch=[--hold]"
     assert say([*settings, "cluster=slurm", f"runs={runs}", hold])[0] == 0
     shutil.rmtree(folder)

@@ -3,6 +3,7 @@
 import pytest
 
 from analysis import CannotAnswer, cells, read_runs
+from analysis.q2.rates import on_clocks
 from analysis.q2.timing import all_timed, flushes, timed
 
 MEASURED = "simulated, measured costs"
@@ -120,3 +121,36 @@ def test_costs_that_are_none_are_one_sentence(write_run):
     run(write_run, "f", "1f1b-flush", 8, 1.0, costs=costs(2, 1.0) | {"forward": "fast"})
     with pytest.raises(CannotAnswer, match=r"no table of costs"):
         timed(cells(read_runs(write_run.root)))
+
+
+def test_q2_times_the_trainings_and_maps_flush_at_the_batch(write_run, write_throughput):
+    """Flush is trained at m = 8; a throughput run takes 4096 tokens in the seconds given."""
+    tokens = {"clock": "simulated", "costs": None}
+    run(write_run, "flush", "1f1b-flush", 8, 1.0, **tokens)
+    run(write_run, "paci", "paci", 4, 1.0, **tokens)
+    for method, a, seconds in (("1f1b-flush", 4, 8), ("1f1b-flush", 8, 4), ("paci", 4, 2)):
+        options = {"method": method, "accumulation": a, "microbatch": 16 // a, "stages": 8}
+        write_throughput(
+            f"q2-{method}-{a}", experiment="q2", seconds=[seconds], clock=MEASURED,
+            executor="local", **options,
+        )  # fmt: skip
+    frames = read_runs(write_run.root)
+    made, _ = timed(on_clocks(cells(frames), frames))
+    found = {it.label: it for it in all_timed(made, made, frames)}
+    assert {label: (it.cell.clock, it.basis) for label, it in found.items()} == {
+        "1f1b-flush m=4": (MEASURED, "mapped from m=8"),
+        "1f1b-flush m=8": (MEASURED, "tokens ÷ throughput"),
+        "paci a=4": (MEASURED, "tokens ÷ throughput"),
+    }
+    tokens = 1024 * 4
+    assert found["1f1b-flush m=8"].total[0] == pytest.approx(4 * tokens / 4096)
+    assert found["1f1b-flush m=4"].total[0] == pytest.approx(8 * tokens / 4096)
+    assert found["paci a=4"].total[0] == pytest.approx(2 * tokens / 4096)
+    assert found["paci a=4"].time_to(13)[0] == pytest.approx(2 * 3 / 4)
+
+
+def test_without_q2_the_trainings_have_no_time(write_run):
+    run(write_run, "flush", "1f1b-flush", 8, 1.0, clock="simulated")
+    frames = read_runs(write_run.root)
+    with pytest.raises(CannotAnswer, match="without the throughputs of experiment=q2"):
+        timed(on_clocks(cells(frames), frames))

@@ -8,15 +8,19 @@ from experiments.grid.runs import grid
 SCALES = sorted(path.stem for path in (CONF / "scale").glob("*.yaml"))
 EXPERIMENTS = sorted({path.stem for path in (CONF / "experiment").glob("*.yaml")} - {"none"})
 SIZES = {  # entries × batches × seeds
-    ("q1", "smoke"): 5 * 1 * 2,
-    ("q1", "laptop"): 5 * 2 * 3,
-    ("q1", "paper"): 5 * 2 * 3 + 3,  # and PACI with a = 16 at batch 256 only
-    ("q2", "smoke"): 5 * 1 * 2,
-    ("q2", "laptop"): 7 * 2 * 2,
-    ("q2", "paper"): 7 * 2 * 2,
-    ("q3", "smoke"): 2 * 2 * 1 + 13,  # methods × counts × sizes, and the others once
-    ("q3", "laptop"): 2 * 4 * 2 + 13,
-    ("q3", "paper"): 2 * 6 * 4 + 13,
+    ("trainings", "smoke"): 3 * 2 * 2,
+    ("trainings", "laptop"): 3 * 2 * 3,
+    ("trainings", "paper"): 3 * 2 * 3,
+    ("extras", "smoke"): 2 * 2,
+    ("extras", "laptop"): 2 * 3,
+    ("extras", "paper"): 2 * 3,
+    ("q2", "smoke"): 9,
+    ("q2", "laptop"): 9,
+    ("q2", "paper"): 9,
+    # methods × (counts × sizes + splits × batches - what is in both), and the others once
+    ("q3", "smoke"): 2 * (2 * 1 + 3 * 2) + 13,
+    ("q3", "laptop"): 2 * (4 * 2 + 5 * 2 - 2) + 13,
+    ("q3", "paper"): 2 * (6 * 4 + 6 * 2 - 7) + 13,
     ("q3-emulated", "smoke"): 2 * 2 + 4,
     ("q3-emulated", "laptop"): 2 * 4 + 4,
     ("q3-emulated", "paper"): 2 * 6 + 4,
@@ -32,27 +36,47 @@ def test_every_grid_has_a_folder_for_each_run(scale, experiment):
     configs = grid([f"experiment={experiment}", f"scale={scale}"])
     assert len(configs) == SIZES[experiment, scale]
     assert {c.seed for c in configs} == set(configs[0].seeds)
-    if configs[0].task == "training":  # throughput has sizes of micro-batches instead
-        assert {c.batch for c in configs} <= set(configs[0].batches)
     folders = {(c.runs, run_name(c)) for c in configs}
     assert len(folders) == len(configs)
 
 
-def test_the_papers_grid():
-    configs = grid(["experiment=q1", "scale=paper", "seeds=[0]"])
-    assert {run_name(c) for c in configs} == {
-        "1f1b-flush-a8-b128-s0",
-        "1f1b-flush-a8-b256-s0",
-        "paci-a4-b128-s0",
-        "paci-a4-b256-s0",
-        "paci-a4-stashed-b128-s0",
-        "paci-a4-stashed-b256-s0",
-        "paci-a8-b128-s0",
-        "paci-a8-b256-s0",
-        "paci-a16-b256-s0",
-        "async-1f1b-a1-b128-s0",
-        "async-1f1b-a1-b256-s0",
+def names_of(*overrides):
+    return {run_name(config) for config in grid(["scale=paper", *overrides])}
+
+
+def test_the_papers_trainings():
+    assert names_of("experiment=trainings") == {
+        f"{method}-s{seed}"
+        for method in (
+            *("1f1b-flush-a16-b128", "paci-a4-b128", "paci-a8-b128"),
+            *("1f1b-flush-a16-b256", "paci-a8-b256", "paci-a16-b256"),
+        )
+        for seed in (0, 1, 2)
     }
+
+
+def test_trainings_that_the_paper_does_not_have():
+    assert names_of("experiment=extras", "seeds=[0]") == {
+        "async-1f1b-a1-b16-s0",
+        "paci-a4-stashed-b128-s0",
+    }
+
+
+def test_q2_times_the_methods_of_the_papers_tables():
+    assert names_of("experiment=q2") == {
+        f"{method}-s0"
+        for method in (
+            *("1f1b-flush-a4-b128", "1f1b-flush-a8-b128", "1f1b-flush-a16-b128"),
+            *("1f1b-flush-a8-b256", "1f1b-flush-a16-b256"),
+            *("paci-a4-b128", "paci-a8-b128", "paci-a8-b256", "paci-a16-b256"),
+        )
+    }
+
+
+def test_q3_splits_a_batch_into_as_many_micro_batches_as_the_paper():
+    names = names_of("experiment=q3")
+    for batch in (128, 256):
+        assert {f"paci-a{m}-b{batch}-s0" for m in (4, 8, 16, 24, 32, 40)} <= names
 
 
 @pytest.mark.parametrize("executor", ["measured", "distributed", "emulated"])
@@ -72,7 +96,7 @@ def names():
     """names(entries, *overrides): of the runs of a grid at laptop scale, with one seed."""
 
     def names(entries, *overrides):
-        settings = ["experiment=q1", "scale=laptop", "seeds=[0]", f"grid=[{entries}]"]
+        settings = ["experiment=trainings", "scale=laptop", "seeds=[0]", f"grid=[{entries}]"]
         return [run_name(config) for config in grid([*settings, *overrides])]
 
     return names
@@ -97,6 +121,13 @@ def test_an_entry_that_names_batches_runs_there_only(names):
     ]
 
 
+def test_a_run_of_several_entries_is_one(names):
+    assert names("{method:paci,method.accumulation:[2,4],batch:16},{method:paci,microbatch:4}") == [
+        "paci-a2-b16-s0",
+        "paci-a4-b16-s0",
+    ]
+
+
 def test_a_size_of_micro_batches_makes_the_batch(names):
     entry = '{method:paci,method.accumulation:"${counts}",microbatch:"${sizes}"}'
     lists = ["counts=[2,4]", "sizes=[1,3]"]
@@ -110,10 +141,10 @@ def test_a_size_of_micro_batches_makes_the_batch(names):
 
 
 def test_a_run_of_a_grid_is_what_its_own_overrides_compose():
-    shared = ["experiment=q1", "scale=smoke", "method.slack=1", "seeds=[3]"]
-    entry = "grid=[{method:nesterov-async,optimizer.betas:[[0.8,0.9]]}]"
+    shared = ["experiment=trainings", "scale=smoke", "method.slack=1", "seeds=[3]"]
+    entry = "grid=[{method:nesterov-async,optimizer.betas:[[0.8,0.9]],batch:16}]"
     (config,) = grid([*shared, entry])
-    own = ["method=nesterov-async", "optimizer.betas=[0.8,0.9]", "batch=8", "seed=3"]
+    own = ["method=nesterov-async", "optimizer.betas=[0.8,0.9]", "batch=16", "seed=3"]
     assert config == compose([*shared, entry, *own])
     assert (config.optimizer.name, config.method.slack) == ("nadamw", 1)
 
@@ -121,12 +152,18 @@ def test_a_run_of_a_grid_is_what_its_own_overrides_compose():
 @pytest.mark.parametrize(
     ("overrides", "sentence"),
     [
-        ([], "a sweep needs an experiment: choose from .*q1"),
-        (["experiment=q1", "seed=3"], r"a sweep has a list of them: seeds=\[3\], not seed=3"),
-        (["experiment=q1", "batch=8"], r"a sweep has a list of them: batches=\[8\], not batch=8"),
-        (["experiment=q1", "batches=[9]"], "batch must be a multiple of method.accumulation"),
-        (["experiment=q1", "method=paci"], "the experiment's grid sets method itself: leave out"),
-        (["experiment=q1", "method.accumulation=2"], "grid sets method.accumulation itself"),
+        ([], "a sweep needs an experiment: choose from .*trainings"),
+        (
+            ["experiment=trainings", "seed=3"],
+            r"a sweep has a list of them: seeds=\[3\], not seed=3",
+        ),
+        (["experiment=trainings", "batch=8"], r"a list of them: batches=\[8\], not batch=8"),
+        (["experiment=trainings", "small_batch=3"], "batch must be at least method.accumulation"),
+        (
+            ["experiment=trainings", "method=paci"],
+            "the experiment's grid sets method itself: leave out",
+        ),
+        (["experiment=trainings", "method.accumulation=2"], "grid sets method.accumulation itself"),
     ],
 )
 def test_a_grid_that_cannot_be_is_refused(overrides, sentence):
@@ -151,11 +188,10 @@ def test_a_grid_that_cannot_be_is_refused(overrides, sentence):
         ("", "grid must have an entry"),
         ("{method:paci,microbatch:2,batch:16}", "names batch or microbatch, not both"),
         ("{method:paci,batch:8}", "the grid has no run"),
-        ("{method:paci},{method:paci}", "the grid has paci-a4-b16-s0 2 times: leave one of them"),
         (
             "{method:paci,optimizer.lr:[0.1,0.2]}",
             "are called paci-a4-b16-s0: they differ in optimizer.lr, which a name leaves out; give "
-            "each value a .* like optimizer.lr=0.1 runs=runs/laptop/q1/lr-0.1",
+            "each value a .* like optimizer.lr=0.1 runs=runs/laptop/trainings/lr-0.1",
         ),
     ],
 )

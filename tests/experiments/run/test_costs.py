@@ -5,6 +5,7 @@ import torch
 from torch import nn
 
 from experiments.config import compose
+from experiments.config.derived import microbatch_size
 from experiments.run import costs
 from experiments.run.cache import check_cached
 from experiments.run.cut import cut_for
@@ -35,7 +36,7 @@ TABLE = {
 
 
 def table_for(config):
-    return costs.table_for(config, VOCABULARY, cut_for(config, VOCABULARY))
+    return costs.table_for(config, VOCABULARY, cut_for(config, VOCABULARY), microbatch_size(config))
 
 
 def cost_of(run):
@@ -79,6 +80,16 @@ def test_a_run_keeps_the_costs_that_it_began_with(settings, tmp_path, monkeypatc
     assert json.loads((run.folder.path / "cost.json").read_text()) == TABLE | {"transfer": 0.2}
     (tmp_path / "runs" / "costs.json").unlink()
     assert cost_of(run) == expected
+
+
+def test_micro_batches_of_two_sizes_take_what_each_was_measured_to_take(settings, monkeypatch):
+    smaller = {name: [time / 4 for time in TABLE[name]] for name in ("forward", "backward")}
+    tables = {2: TABLE, 1: TABLE | {"microbatch": 1} | smaller}
+    monkeypatch.setattr(costs, "measure", lambda config, vocabulary, cut, size: tables[size])
+    folder = train([*settings, "batch=6", "task=throughput"])
+    cost = json.loads((folder.path / "cost.json").read_text())
+    assert cost == TABLE | {"transfer": 0.0, "sizes": [1.0, 1.0, 0.25, 0.25]}
+    assert lines(folder.path / "throughput.jsonl")[0]["tokens"] % (6 * 32) == 0
 
 
 def test_the_clock_of_a_run_runs_at_measured_costs(settings, monkeypatch):

@@ -57,7 +57,9 @@ def sweep(settings, tmp_path, monkeypatch, capsys):
             (tmp_path / name).write_text("#!/bin/sh\n")
             (tmp_path / name).chmod(0o755)
         monkeypatch.setenv("PATH", str(tmp_path))
-        code = call(command, ["experiment=q1", *settings, "cluster=slurm", *overrides])
+        code = call(
+            command, ["experiment=trainings", "batches=[8]", *settings, "cluster=slurm", *overrides]
+        )
         said = capsys.readouterr()
         return code, said.out + said.err
 

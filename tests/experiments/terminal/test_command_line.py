@@ -76,7 +76,12 @@ def test_arguments_are_the_overrides(monkeypatch):
 @pytest.mark.parametrize("command", [train, sweep, prepare])
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_every_command_refuses_before_it_writes(command, mistake, tmp_path, monkeypatch, capsys):
-    overrides = ["scale=smoke", "experiment=q1", f"runs={tmp_path}/a", f"data.folder={tmp_path}/b"]
+    overrides = [
+        "scale=smoke",
+        "experiment=trainings",
+        f"runs={tmp_path}/a",
+        f"data.folder={tmp_path}/b",
+    ]
     monkeypatch.setattr("sys.argv", ["...", *overrides, mistake])
     with pytest.raises(SystemExit, match="2"):
         command.main()
