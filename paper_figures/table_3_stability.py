@@ -17,8 +17,8 @@ NEEDS = "training"
 
 
 def table(frames: Frames) -> pd.DataFrame:
-    """Return, per variant and batch, final loss ± across-seed std (ddof=1), and the RMS of that std over
-    bins of equal tokens; the paper's beside ours."""
+    """Return, per variant and batch, final loss ± across-seed std (ddof=1), and the RMS of that
+    std over bins of equal tokens; the paper's beside ours."""
     return stability(of_paper(cells(frames)))
 
 

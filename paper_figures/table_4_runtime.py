@@ -18,8 +18,8 @@ NEEDS = "training"
 
 
 def table(frames: Frames) -> pd.DataFrame:
-    """Return, per method and batch, time of all tokens, final perplexity ± std over seeds, and flush's time
-    over the method's: at the same m (match) and of the fastest flush (best)."""
+    """Return, per method and batch, time of all tokens, final perplexity ± std over seeds, and
+    flush's time over the method's: at the same m (match) and of the fastest flush (best)."""
     made, _ = timed(of_paper(on_clocks(cells(frames), frames)))
     reference = published("table_4")
     rows = []
