@@ -61,7 +61,7 @@ class LocalPipeline:
             Stage(
                 index, len(stages), module, self.accumulation, optimizer, lr_lambda=lr_lambda,
                 loss_fn=loss_fn, weights=weights, seed=seed, measure_every=measure_every,
-                batch=batch,
+                batch=batch, in_flight=self.schedule.in_flight_limit(index),
             )
             for index, module in enumerate(stages)
         ]  # fmt: skip

@@ -30,7 +30,7 @@ def partition(
     limit: int | None = None,
     *,
     copies: int = 4,
-    slack: int = 0,
+    in_flight: Sequence[int] | None = None,
     shared: bool = False,
 ) -> list[range]:
     """Cut `units` into `stages` non-empty runs that minimise the slowest stage's time.
@@ -54,14 +54,14 @@ def partition(
             raise ValueError(f"unit {index} takes {unit.time}: a time is a positive finite number")
 
     times = _prefix_sums(_as_integers([unit.time for unit in units]))
-    memory = _memory(units, stages, copies, slack)
+    memory = _memory(units, stages, copies, in_flight)
 
     def time(run: range) -> int:
         return times[run.stop] - times[run.start]
 
     if limit is not None and shared:
         cut = partition(units, stages)
-        if sum(stage_bytes(units, cut, copies=copies, slack=slack)) <= limit:
+        if sum(stage_bytes(units, cut, copies=copies, in_flight=in_flight)) <= limit:
             return cut
         return _within_sum(len(units), stages, time, memory, limit)
     if limit is not None:
@@ -113,29 +113,34 @@ def _within_sum(
 
 
 def stage_bytes(
-    units: Sequence[UnitCost], cut: Sequence[range], *, copies: int = 4, slack: int = 0
+    units: Sequence[UnitCost],
+    cut: Sequence[range],
+    *,
+    copies: int = 4,
+    in_flight: Sequence[int] | None = None,
 ) -> list[int]:
     """Return the peak bytes of each stage of a cut.
 
     They are `copies` times its parameters (by default weights, gradients and Adam's two moments)
-    and the activations of the micro-batches that it has in flight at most: under 1F1B and PACI,
-    N - i + slack at stage i, and one at the last.
+    and the activations of the `in_flight` micro-batches that it has in flight at most
+    (`Schedule.in_flight_limit`); None: N - i at stage i, as under 1F1B and PACI.
     """
-    memory = _memory(units, len(cut), copies, slack)
+    memory = _memory(units, len(cut), copies, in_flight)
     return [memory(stage, run) for stage, run in enumerate(cut)]
 
 
 def _memory(
-    units: Sequence[UnitCost], stages: int, copies: int, slack: int
+    units: Sequence[UnitCost], stages: int, copies: int, in_flight: Sequence[int] | None
 ) -> Callable[[int, range], int]:
     """Return the function that gives the peak bytes of a stage with a run of units."""
     parameters = _prefix_sums([unit.parameter_bytes for unit in units])
     activations = _prefix_sums([unit.activation_bytes for unit in units])
 
+    limits = in_flight or [in_flight_bound(stages, stage) for stage in range(stages)]
+
     def memory(stage: int, run: range) -> int:
         static = copies * (parameters[run.stop] - parameters[run.start])
-        in_flight = in_flight_bound(stages, stage, slack)
-        return static + in_flight * (activations[run.stop] - activations[run.start])
+        return static + limits[stage] * (activations[run.stop] - activations[run.start])
 
     return memory
 

@@ -98,6 +98,7 @@ class DistributedPipeline:
                         index, self.schedule.stages, module, self.accumulation, optimizer,
                         lr_lambda=lr_lambda, loss_fn=loss_fn, weights=weights, seed=seed,
                         measure_every=measure_every, batch=batch,
+                        in_flight=self.schedule.in_flight_limit(index),
                     )
                     for index, module in zip(own, modules, strict=True)
                 ]  # fmt: skip

@@ -13,12 +13,15 @@ def mean_delay(
     stages_per_rank: int = 1,
     in_flight: int | Sequence[int] | None = None,
 ) -> float:
-    """Return the mean updates between a forward and the update that uses its gradient.
-
-    It holds for PACI once the pipeline is full: every `accumulation`-th of the backwards that run
-    in between ends in an update.
-    """
+    """Return the mean updates between a forward and the update that uses its gradient, under PACI
+    once the pipeline is full; see `delay_of_limit`."""
     limit = in_flight_bound(stages, stage, slack, stages_per_rank, in_flight)
+    return delay_of_limit(limit, accumulation)
+
+
+def delay_of_limit(limit: int, accumulation: int) -> float:
+    """Return the mean delay of a stage that holds `limit` micro-batches: limit - 1 backwards run
+    between a forward and its own, and every `accumulation`-th ends in an update."""
     return (limit - 1) / accumulation
 
 

@@ -71,6 +71,9 @@ class PACI(Schedule):
                 return stage, FORWARD
         return None
 
+    def in_flight_limit(self, stage: int) -> int:
+        return self.limit[stage]
+
     def drift_bound(self, stage: int) -> int:
         return theory.drift_of_limit(self.limit[stage], self.accumulation)
 

@@ -17,6 +17,7 @@ from collections.abc import Iterable
 
 from paci.actions import FORWARD, INPUT_GRADIENT, WEIGHT_GRADIENT
 from paci.checks import positive
+from paci.schedules import theory
 
 
 class StageView:
@@ -115,6 +116,11 @@ class Schedule(ABC):
         """Return the rule for the first `microbatches` only. A rule that goes by counts needs no
         change; an order that is written down does."""
         return self
+
+    def in_flight_limit(self, stage: int) -> int:
+        """Return the micro-batches in flight at `stage` that fill the pipeline, N - i, or the limit
+        that the rule sets instead."""
+        return theory.in_flight_bound(self.stages, stage)
 
     def drift_bound(self, stage: int) -> int:
         """Return the most updates of `stage` between a micro-batch's forward and its backward."""

@@ -107,10 +107,13 @@ def activation_units(
     accumulation: int,
     slack: int = 0,
     stages_per_rank: int = 1,
+    in_flight: int | Sequence[int] | None = None,
 ) -> int:
     """Return a rank's peak activation memory, in activations of one micro-batch at one stage.
 
     If a rank owns v stages, each of them is a v-th as large as the one stage it would own instead.
+    `in_flight` is that of `in_flight_bound`; limits that do not fall from stage to stage may not be
+    reached, and then give an upper bound.
     Raises ValueError for a schedule without a closed form.
     """
     m, v, ranks = accumulation, stages_per_rank, stages // stages_per_rank
@@ -133,12 +136,19 @@ def activation_units(
     if schedule == "dualpipev":
         return 2 * ranks + 1
     if schedule in ("paci", "async-1f1b"):
-        return v * in_flight_bound(ranks, rank, slack)
+        own = range(rank * v, (rank + 1) * v)
+        return sum(in_flight_bound(stages, stage, slack, v, in_flight) for stage in own)
     raise ValueError(f"no closed form for the activation memory of {schedule!r}")
 
 
 def parameter_units(
-    weights: str, stages: int, stage: int, accumulation: int, slack: int = 0
+    weights: str,
+    stages: int,
+    stage: int,
+    accumulation: int,
+    slack: int = 0,
+    stages_per_rank: int = 1,
+    in_flight: int | Sequence[int] | None = None,
 ) -> int:
     """Return a stage's peak parameter memory under PACI, in copies of its weights.
 
@@ -149,7 +159,7 @@ def parameter_units(
 
     Raises ValueError for other policies.
     """
-    drift = drift_bound(stages, stage, accumulation, slack)
+    drift = drift_bound(stages, stage, accumulation, slack, stages_per_rank, in_flight)
     units = {
         "live": 1,
         "stashed": 1 + drift,

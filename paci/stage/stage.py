@@ -19,6 +19,7 @@ from torch import nn
 from torch.autograd.graph import GradientEdge, get_gradient_edge
 
 from paci.microbatches import sizes
+from paci.schedules.theory import in_flight_bound
 from paci.stage.full_backward import backward, backward_to
 from paci.stage.learning_rate import LearningRate, LearningRateSchedule
 from paci.stage.memory import SavedTensors
@@ -57,6 +58,7 @@ class Stage:
     measure_every  updates between two samples of how far the weights move (0: never)
     batch          the sequences of one window, shared out by `paci.microbatches.sizes`: each loss
                    then weighs its micro-batch's part of them; None: all losses weigh 1/a
+    in_flight      micro-batches in flight here when the pipeline is full; None: N - i
 
     Raises ValueError for a module without parameters to train, an optimizer that needs a closure,
     unknown weights and impossible numbers.
@@ -75,6 +77,7 @@ class Stage:
         seed: int = 0,
         measure_every: int = 0,
         batch: int | None = None,
+        in_flight: int | None = None,
     ):
         parameters = list(module.parameters())
         _check_parameters(index, parameters)
@@ -90,7 +93,8 @@ class Stage:
             self._loss_weights = [size / batch for size in self.sizes]
         self.optimizer = _checked_optimizer(index, optimizer(parameters))
         self.loss_fn = loss_fn
-        self._position = Position(index, stages, accumulation)
+        full = in_flight_bound(stages, index) if in_flight is None else in_flight
+        self._position = Position(index, stages, accumulation, full)
         self.weights = make_policy(weights)(module, self.optimizer, self._position)
         self.seed = check_seed(seed)
         self.device = parameters[0].device

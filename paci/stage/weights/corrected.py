@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import torch
 from torch import nn
 
-from paci.schedules.delay import mean_delay
+from paci.schedules.delay import delay_of_limit
 from paci.stage.torch_private import add_each, differences, scale_each
 from paci.stage.version_tracker import WeightsView
 from paci.stage.weights.moved import Moved
@@ -37,7 +37,7 @@ class Corrected(Moved):
         decay: float = 0.135,
     ):
         super().__init__(module, optimizer, position)
-        delay = mean_delay(position.stages, position.index, position.accumulation)
+        delay = delay_of_limit(position.in_flight, position.accumulation)
         self.fading = decay ** (1 / delay) if delay else 0.0
         self._change: list[torch.Tensor] = []  # δ
         self._version_at_forward: dict[int, int] = {}

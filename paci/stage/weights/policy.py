@@ -28,11 +28,13 @@ from paci.stage.version_tracker import WeightsView
 
 @dataclass(frozen=True)
 class Position:
-    """Where a stage is: stage `index` of `stages`, with `accumulation` micro-batches a window."""
+    """The place of a stage: it is stage `index` of `stages`, has `accumulation` micro-batches a
+    window, and holds `in_flight` micro-batches when the pipeline is full."""
 
     index: int
     stages: int
     accumulation: int
+    in_flight: int
 
     @property
     def is_first(self) -> bool:
