@@ -133,13 +133,14 @@ class Method:
     def mean_delay(self, stages: int, stage: int) -> float:
         """Return the mean updates between a forward and the update that uses its gradient, once the
         pipeline is full."""
-        return mean_delay(stages, stage, self.accumulation, self.slack, **self._limits)
+        return mean_delay(stages, stage, self.accumulation, self.slack, **self.limits)
 
     def _in_flight(self, stages: int, stage: int) -> int:
-        return theory.in_flight_bound(stages, stage, self.slack, **self._limits)
+        return theory.in_flight_bound(stages, stage, self.slack, **self.limits)
 
     @property
-    def _limits(self) -> dict[str, Any]:
+    def limits(self) -> dict[str, Any]:
+        """The options that the closed forms know."""
         return {key: self.options[key] for key in LIMITS if key in self.options}
 
 

@@ -8,7 +8,7 @@ import torch
 from omegaconf import DictConfig, OmegaConf
 
 from experiments import models
-from experiments.config.derived import microbatch_size
+from experiments.config.derived import microbatch_size, schedule_of
 from experiments.run.cache import cached
 from paci.partition import UnitCost, partition
 from runlog import CUTS
@@ -29,7 +29,7 @@ def cut_for(config: DictConfig, vocabulary: int) -> list[range]:
         "vocabulary": vocabulary,
         "stages": config.stages,
         "sequences": microbatch_size(config),
-        "slack": config.method.slack,
+        "in_flight": _in_flight(config),
         "precision": config.executor.precision,
         "device": _device_name(config),
         "executor": config.executor.name,
@@ -52,7 +52,7 @@ def _measured(config: DictConfig, vocabulary: int) -> list[list[int]]:
         units,
         config.stages,
         _device_bytes(config),
-        slack=config.method.slack,
+        in_flight=_in_flight(config),
         shared=config.executor.name == "local",
     )
     return [[run.start, run.stop] for run in cut]
@@ -66,6 +66,12 @@ def _unit_costs(config: DictConfig, vocabulary: int) -> list[UnitCost]:
         return models.measure_units(
             config.model, vocabulary, microbatch_size(config), executor.device
         )
+
+
+def _in_flight(config: DictConfig) -> list[int]:
+    """Return the micro-batches that each stage holds at most."""
+    schedule = schedule_of(config)
+    return [schedule.in_flight_limit(stage) for stage in range(config.stages)]
 
 
 def _device_name(config: DictConfig) -> str:

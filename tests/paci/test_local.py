@@ -91,8 +91,9 @@ def both(case, optimizer=toys.adamw, weights="live", twins_weights=None):
             return F.dropout(torch.ones(toys.ROWS, toys.WIDTH), dropout)
 
     losses, after = twin.train(
-        rows, before, batches, a, optimizer, toys.warm_up, masks, twins_weights or weights
-    )
+        rows, before, batches, a, optimizer, toys.warm_up, masks, twins_weights or weights,
+        slack=slack,
+    )  # fmt: skip
     assert sorted(rows) == sorted(twin.Row(*row[1:]) for row in run.timeline.rows)
     return run, [run.losses, toys.weights(modules)], [losses, after]
 

@@ -31,11 +31,11 @@ def stage_times(units, cut):
     return [sum(Fraction(units[k].time) for k in run) for run in cut]
 
 
-def peak_bytes(units, cut, copies, slack, combine=max):
+def peak_bytes(units, cut, copies, in_flight, combine=max):
     def stage_bytes(stage, run):
-        in_flight = len(cut) - stage + (slack if stage < len(cut) - 1 else 0)
         return sum(
-            copies * units[k].parameter_bytes + in_flight * units[k].activation_bytes for k in run
+            copies * units[k].parameter_bytes + in_flight[stage] * units[k].activation_bytes
+            for k in run
         )
 
     return combine(stage_bytes(stage, run) for stage, run in enumerate(cut))
@@ -55,7 +55,8 @@ def test_equals_brute_force(model):
 @given(models(), st.integers(0, 200), st.integers(1, 4), st.integers(0, 3))
 def test_equals_brute_force_under_a_memory_limit(model, limit, copies, slack):
     units, stages = model
-    peaks = [peak_bytes(units, cut, copies, slack) for cut in cuts(units, stages)]
+    in_flight = [stages - i + (slack if i < stages - 1 else 0) for i in range(stages)]
+    peaks = [peak_bytes(units, cut, copies, in_flight) for cut in cuts(units, stages)]
 
     def quality(cut):
         times = stage_times(units, cut)
@@ -63,10 +64,10 @@ def test_equals_brute_force_under_a_memory_limit(model, limit, copies, slack):
 
     least = max(limit, min(peaks))  # the smallest overshoot comes before any time
     fitting = [cut for cut, peak in zip(cuts(units, stages), peaks, strict=True) if peak <= least]
-    cut = partition(units, stages, limit, copies=copies, slack=slack)
+    cut = partition(units, stages, limit, copies=copies, in_flight=in_flight)
     assert cut == min(fitting, key=quality)
-    found = stage_bytes(units, cut, copies=copies, slack=slack)
-    assert max(found) == peak_bytes(units, cut, copies, slack)
+    found = stage_bytes(units, cut, copies=copies, in_flight=in_flight)
+    assert max(found) == peak_bytes(units, cut, copies, in_flight)
     assert len(found) == stages
 
 
@@ -81,9 +82,12 @@ def test_the_least_overshoot_comes_before_even_stages():
 def test_stages_of_one_device_equal_brute_force_under_the_sum(model, limit, slack):
     """Enough memory, or the least there is, comes first, then the slowest stage."""
     units, stages = model
-    bytes_of = {tuple(cut): peak_bytes(units, cut, 4, slack, sum) for cut in cuts(units, stages)}
+    in_flight = [stages - i + (slack if i < stages - 1 else 0) for i in range(stages)]
+    bytes_of = {
+        tuple(cut): peak_bytes(units, cut, 4, in_flight, sum) for cut in cuts(units, stages)
+    }
     allowed = max(limit, min(bytes_of.values()))
-    cut = partition(units, stages, limit, slack=slack, shared=True)
+    cut = partition(units, stages, limit, in_flight=in_flight, shared=True)
     assert bytes_of[tuple(cut)] <= allowed
     fitting = [it for it, total in bytes_of.items() if total <= allowed]
     assert max(stage_times(units, cut)) == min(max(stage_times(units, it)) for it in fitting)

@@ -73,12 +73,15 @@ def clock(N, a, slack, microbatches, duration, update, transfer) -> list[Row]:
     return rows
 
 
-def train(rows, parameters, batches, a, optimizer, lr_lambda, masks, weights="live", shares=None):
+def train(
+    rows, parameters, batches, a, optimizer, lr_lambda, masks, weights="live", shares=None, slack=0
+):
     """Losses (by micro-batch) and final weights of stages leaky_relu(x Wᵀ + b) * mask under a
     mean squared error, for actions in the order of `rows`.
 
     `parameters[i]` is [W, b]; `masks(stage, microbatch)` is dropout's mask, already scaled;
-    `shares` are the parts of a window's loss that its micro-batches make, 1/a each if not given.
+    `shares` are the parts of a window's loss that its micro-batches make, 1/a each if not given;
+    "corrected" weights depend on the `slack`.
     """
     N = len(parameters)
     history = [[[p.clone() for p in stage]] for stage in parameters]
@@ -107,7 +110,7 @@ def train(rows, parameters, batches, a, optimizer, lr_lambda, masks, weights="li
         x, z, seen = remembered.pop((i, m))
         W, b = history[i][seen if weights in ("stashed", "double-buffered") else -1]
         if weights == "corrected":
-            changes = mean_change(history[i], fading=FADING ** (a / max(N - 1 - i, 1)))
+            changes = mean_change(history[i], fading=FADING ** (a / max(N - 1 - i + slack, 1)))
             W, b = (p - (version - seen) * c for p, c in zip((W, b), changes, strict=True))
         dz = returned.pop((i, m)) * masks(i, m) * slope(z)
         if i > 0:

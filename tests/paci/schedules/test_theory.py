@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paci import simulate
+from paci import Cost, simulate
 from paci.schedules import theory
 
 
@@ -29,6 +29,19 @@ def test_memory_is_what_the_clock_measures(schedule, N, a, slack):
     run = simulate(schedule, N, 20 * a, a, slack)
     units = [theory.activation_units(schedule, N, stage, a, slack) for stage in range(N)]
     assert run.peak_in_flight == units
+
+
+@pytest.mark.parametrize("limits", [{"stages_per_rank": 2}, {"in_flight": 3}, {"slack": 1}])
+def test_memory_under_other_limits_is_what_the_clock_measures(limits):
+    run = simulate("paci", 6, 40, 2, cost=Cost(forward=1.0, backward=1.0), **limits)
+    v = limits.get("stages_per_rank", 1)
+    own = [run.peak_in_flight[rank * v : (rank + 1) * v] for rank in range(6 // v)]
+    units = [theory.activation_units("paci", 6, rank, 2, **limits) for rank in range(6 // v)]
+    assert all(sum(held) <= most for held, most in zip(own, units, strict=True))
+    assert sum(own[0]) == units[0]
+    copies = [theory.parameter_units("stashed", 6, stage, 2, **limits) for stage in range(6)]
+    assert all(1 + drift <= most for drift, most in zip(run.max_drift, copies, strict=True))
+    assert 1 + run.max_drift[0] == copies[0]
 
 
 def test_live_weights_are_the_only_copy():

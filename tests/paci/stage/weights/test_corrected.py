@@ -5,6 +5,8 @@ import torch
 from torch import nn
 
 from paci.schedules import theory
+from paci.schedules.delay import mean_delay
+from paci.schedules.paci import PACI
 from paci.stage.stage import Stage
 from paci.stage.weights.corrected import Corrected
 from tests.paci import toys
@@ -47,6 +49,14 @@ def test_decay_none_and_one_step_of_drift_train_as_stashed_weights():
     losses = one.train(toys.batches(40)).losses
     torch.testing.assert_close(losses, other.train(toys.batches(40)).losses)
     torch.testing.assert_close(toys.weights(ours), toys.weights(theirs))
+
+
+@pytest.mark.parametrize("limits", [{"slack": 2}, {"in_flight": [1, 7, 2, 1]}])
+def test_changes_fade_over_the_delay_at_the_limits_of_the_schedule(limits):
+    local = toys.pipeline(toys.stages(4), PACI(4, 2, **limits), None, weights="corrected")
+    for stage in local.stages:
+        delay = mean_delay(4, stage.index, 2, **limits)
+        assert stage.weights.fading == (0.135 ** (1 / delay) if delay else 0.0)
 
 
 def test_the_backward_is_nearer_to_the_forward_than_without():
