@@ -1,7 +1,6 @@
 """Measure the time and memory of each unit of a GPT-2 on this machine."""
 
 import statistics
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -9,6 +8,7 @@ import torch
 from experiments.models.gpt2 import GPT2Stage, config, loss, unit_names
 from experiments.run.stopwatch import now
 from paci.partition import UnitCost
+from paci.stage.memory import saved_tensors
 
 REPEATS = 5
 
@@ -41,7 +41,10 @@ def _measure(stage: GPT2Stage, hidden: torch.Tensor, targets: torch.Tensor) -> U
         output = stage(hidden)
         return loss(output, targets) if stage.last else output.sum()
 
-    activation_bytes = _saved_bytes(forward, stage)
+    with saved_tensors(stage.parameters()) as saved:
+        forward()
+    activation_bytes = sum(tensor.untyped_storage().nbytes() for tensor in saved)
+    saved.clear()
     seconds = []
     for _ in range(2 + REPEATS):  # two to warm up: kernels are chosen, gradients allocated
         start = now(hidden.device)
@@ -51,22 +54,4 @@ def _measure(stage: GPT2Stage, hidden: torch.Tensor, targets: torch.Tensor) -> U
         time=statistics.median(seconds[2:]),
         parameter_bytes=sum(parameter.nbytes for parameter in stage.parameters()),
         activation_bytes=activation_bytes,
-    )
-
-
-def _saved_bytes(forward: Callable[[], torch.Tensor], stage: GPT2Stage) -> int:
-    """Return the bytes that a forward saves for its backward, weights not counted."""
-    weights = {parameter.untyped_storage().data_ptr() for parameter in stage.parameters()}
-    saved: dict[int, torch.Tensor] = {}  # by address: two tensors may share one storage
-
-    def keep(tensor: torch.Tensor) -> torch.Tensor:
-        saved[tensor.untyped_storage().data_ptr()] = tensor
-        return tensor
-
-    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        forward()
-    return sum(
-        tensor.untyped_storage().nbytes()
-        for pointer, tensor in saved.items()
-        if pointer not in weights
     )

@@ -1,3 +1,6 @@
+import gc
+import weakref
+
 import pytest
 import torch
 from torch import nn
@@ -231,3 +234,22 @@ def test_what_is_held_between_the_halves():
     middle.backward_weight(0)
     middle.forward(1, x)
     assert middle.saved.peak.activations == before + 4 * toys.ROWS * toys.WIDTH
+
+
+def test_a_probe_leaves_no_graph():
+    """Not even until the garbage collector comes by: training needs the memory."""
+    outputs = []
+
+    class Noting(nn.Linear):
+        def forward(self, input):
+            output = super().forward(input)
+            outputs.append(weakref.ref(output))
+            return output.relu()
+
+    stage = Stage(1, 3, Noting(3, 3), 1, toys.adamw)
+    gc.disable()
+    try:
+        stage.probe(torch.ones(2, 3))
+        assert [output() for output in outputs] == [None]
+    finally:
+        gc.enable()

@@ -91,3 +91,24 @@ def test_memory():
 def test_an_optimizer_that_nobody_can_predict():
     with pytest.raises(ValueError, match="predict the steps of Adam, AdamW and SGD, not of Rprop"):
         Stage(0, 2, nn.Linear(2, 2), 1, torch.optim.Rprop, weights="predicted")
+
+
+def test_parameters_that_the_optimizer_does_not_hold_are_not_moved():
+    modules = toys.stages(3)
+
+    def weights_only(parameters):
+        return toys.adamw([parameter for parameter in parameters if parameter.dim() == 2])
+
+    local = toys.pipeline(modules, accumulation=1, weights="predicted", optimizer=weights_only)
+    biases = [
+        module.get_parameter(name).clone()
+        for module in modules
+        for name, p in module.named_parameters()
+        if p.dim() == 1
+    ]
+    local.train(toys.batches(8))
+    after = [p for module in modules for p in module.parameters() if p.dim() == 1]
+    assert toys.same(biases, after)
+    for stage in local.stages:
+        for parameter, step in zip(stage.weights.parameters, stage.weights.steps(), strict=True):
+            assert bool(step.any()) == (parameter.dim() == 2)
