@@ -1,4 +1,4 @@
-"""From a configuration of conf/ to a run folder. Every command is `python -m experiments.NAME`.
+"""Commands that turn a configuration of conf/ into run folders: `python -m experiments.NAME`.
 
     prepare       tokenise a text, once                  train        one run
     sweep         the runs of an experiment              status       the state of each run
@@ -22,4 +22,4 @@ from pathlib import Path
 
 _PACKAGED = Path(__file__).resolve().parent / "conf"
 CONF = _PACKAGED if _PACKAGED.is_dir() else _PACKAGED.parents[1] / "conf"
-"""The folder with config.yaml and a folder for each group: the checkout's, or that of a wheel."""
+"""The folder conf/ of the checkout, or its copy in a wheel."""

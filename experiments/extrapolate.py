@@ -1,7 +1,8 @@
 """Simulate beyond the paper: python -m experiments.extrapolate [scale=laptop] [runs=DIR] ...
 
-Deeper pipelines, uneven times, late messages, more slack: the grid of conf/extrapolation/, a line
-a point in simulations.jsonl of the folder `runs`. Points that are there already are skipped.
+The grid of conf/extrapolation/ has deeper pipelines, uneven times, late messages and more slack.
+Each point becomes a line of simulations.jsonl in the folder `runs`; points that are there already
+are skipped.
 """
 
 import json
@@ -48,7 +49,7 @@ def main() -> None:
         print(f"error: {folder} is held by another process that simulates", file=sys.stderr)
         raise SystemExit(2) from None
     except BrokenProcessPool:
-        why = "a simulation's process was killed, for its memory perhaps: try processes=1"
+        why = "a process was killed, perhaps for lack of memory: try processes=1"
         print(f"error: {why}", file=sys.stderr)
         raise SystemExit(1) from None
     except KeyboardInterrupt:
@@ -58,19 +59,19 @@ def main() -> None:
 
 
 def check(config: DictConfig) -> tuple[Path, int]:
-    """The folder of the results, and how many processes; ValueError for impossible values."""
+    """Return the results' folder and the number of processes, or raise ValueError."""
     try:
         OmegaConf.resolve(config)
     except Exception as error:
         raise ValueError(str(error).splitlines()[0]) from error
     check_folder("runs", config.runs)
     not_negative("seed", config.seed)
-    processes = os.cpu_count() if config.processes is None else config.processes
+    processes = (os.cpu_count() or 1) if config.processes is None else config.processes
     return Path(config.runs), positive("processes", processes)
 
 
 def done(file: Path) -> set[Point]:
-    """The points of the whole lines of `file`; half a line, of a killed process, is cut off."""
+    """Return the points in `file`; cut off half a line that a killed process has left."""
     if not file.exists():
         return set()
     lines = file.read_bytes().splitlines(keepends=True)
@@ -88,7 +89,7 @@ def done(file: Path) -> set[Point]:
 
 
 def extrapolate(todo: Sequence[Point], file: Path, processes: int) -> None:
-    """Simulate the points, the longest first, and append a line as each ends."""
+    """Simulate the points, the longest first, and append a line to `file` as each ends."""
     todo = sorted(todo, key=lambda point: -point.actions)
     total = sum(point.actions for point in todo)
     bar = Progress(desc="simulations", total=total, unit="action", unit_scale=True)
@@ -106,13 +107,13 @@ def extrapolate(todo: Sequence[Point], file: Path, processes: int) -> None:
 
 
 def simulated(point: Point) -> dict:
-    """Of one point:
+    """Simulate one point and return its results.
 
-    utilization     what a rank works of all its time once the pipeline is full: at the last stage,
-                    over the second half of the micro-batches, at the times that jitter varies
-    max_drift       the most updates between forward and backward at any stage
-    drift_bound     ⌈(N-1+slack)/a⌉, if the schedule does not flush
-    peak_in_flight  the most micro-batches in flight at any stage
+    utilization     busy share of the last stage's time in the second half of the micro-batches,
+                    when the pipeline is full; busy times are those without jitter
+    max_drift       largest drift at any stage
+    drift_bound     ⌈(N-1+slack)/a⌉; 0 if the schedule flushes
+    peak_in_flight  most micro-batches in flight at any stage
     """
     rule, last, finished = point.rule, point.stages - 1, []
     durations = Durations(point.cost, point.stages, point.microbatches, point.seed)
@@ -138,7 +139,7 @@ def simulated(point: Point) -> dict:
 
 
 def _append(file: Path, line: dict) -> None:
-    """A line in one piece: whoever reads meanwhile sees all of it or nothing."""
+    """Append a line in one piece, so that a reader sees all of it or nothing."""
     with file.open("a") as lines:
         lines.write(json.dumps(line) + "\n")
 

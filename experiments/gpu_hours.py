@@ -1,18 +1,18 @@
 """Estimate the GPU-hours of an experiment: python -m experiments.gpu_hours experiment=trainings ...
 
-Training: three times the forward's counted FLOPs for every token, at the rate that a GPU sustains
-(--tflops), over the time that the schedule keeps GPUs busy, by simulation where a backward takes
-two forwards and messages take none. With executor=local one GPU does it all and never waits.
-Throughput runs: their longest time, and two minutes to start. Evaluations are not counted.
+A training run takes three times the forward's counted FLOPs for every token, divided by the rate
+that a busy GPU sustains (--tflops) and by the utilisation of the GPUs. The utilisation is simulated
+with backwards of two forwards and messages of no time; with executor=local it is 1. A throughput
+run takes its longest time and two minutes to start. Evaluations are not counted.
 
-If no rate is given, it is the paper's own: what it takes to train GPT-2 Medium on 49.8 B tokens in
-87.89 hours on 8 GPUs, PACI's time at batch 256 and a=16. For methods of the paper's Table 4 the
-hours that it took are printed beside.
+The default rate is the one at which 8 GPUs train GPT-2 Medium on 49.8 B tokens in 87.89 hours, the
+paper's time of PACI at batch 256 and a=16. The hours that methods of the paper's Table 4 took are
+printed beside.
 """
 
 import argparse
 import math
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Sequence
 
 from omegaconf import DictConfig
@@ -39,7 +39,7 @@ PAPER_HOURS = {
     (256, "paci a=16"): 87.89,
 }
 """Hours of one training on all GPUs, by batch and method (arXiv 2606.07881, Table 4)."""
-START = 120  # seconds that a throughput run takes before it counts
+START = 120  # seconds before a throughput run begins to measure
 
 
 @command()
@@ -49,15 +49,15 @@ def main() -> None:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("overrides", nargs="+", help="as of experiments.sweep")
-    parser.add_argument("--tflops", type=float, help="10^12 FLOPs a second that a GPU sustains")
+    parser.add_argument("overrides", nargs="+", help="those of experiments.sweep")
+    parser.add_argument("--tflops", type=float, help="10^12 FLOP/s that a busy GPU sustains")
     given = parser.parse_intermixed_args()
     with user_errors():
         rate = paper_rate() if given.tflops is None else given.tflops * 1e12
         if not rate > 0:
             raise ValueError(f"--tflops must be above 0, not {given.tflops}")
         configs = grid(given.overrides)
-    rows = Counter()
+    rows: dict[tuple[str, int, int, str], float] = defaultdict(float)
     for config in configs:
         label, hours, gpus = method_of(config).label, run_hours(config, rate), ranks(config)
         rows[label, config.batch, gpus, f"{hours:.3g}"] += hours * gpus
@@ -89,7 +89,7 @@ def papers_gpu_hours(method: str, batch: int, seeds: int) -> float | None:
 
 
 def run_hours(config: DictConfig, rate: float) -> float:
-    """Hours that one run takes on GPUs that sustain `rate` FLOPs a second."""
+    """Return the hours of one run on GPUs that sustain `rate` FLOP/s."""
     if config.task == "throughput":
         return (config.throughput.most_seconds + START) / 3600
     busy = 1.0 if config.executor.name == "local" else utilisation(config)
@@ -97,20 +97,20 @@ def run_hours(config: DictConfig, rate: float) -> float:
 
 
 def flops_per_token(config: DictConfig) -> float:
-    """Of a forward and a backward."""
+    """Return the FLOPs of a forward and a backward of one token."""
     gpt2 = models.config(config.model, tokenisers.named(config.data.tokeniser).vocabulary)
     return 3 * sum(unit.time for unit in models.count_flops(gpt2))
 
 
 def utilisation(config: DictConfig) -> float:
-    """Of the ranks, in a run of many windows."""
+    """Return the utilisation of the ranks, simulated over 512 micro-batches."""
     rule = schedule_of(config)
     microbatches = math.ceil(512 / rule.accumulation) * rule.accumulation
     return simulate(rule, rule.stages, microbatches).utilization
 
 
 def paper_rate() -> float:
-    """FLOPs a second of a GPU in the paper."""
+    """Return the FLOP/s that a GPU sustains in the paper."""
     config = compose(["scale=paper"])
     return (
         config.tokens

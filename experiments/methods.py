@@ -2,16 +2,16 @@
 
     python -m experiments.methods stages=8 batch=32 executor.cost.transfer=0.1
 
-All at `stages` ranks. A method with v stages a rank cuts each rank's share of the model into v. A
-micro-batch is one sequence; a method that flushes has `batch` of them an update, any other its own
-accumulation. Times are those of `executor.cost`, all on the simulated clock. Next to each figure is
-what the method's own paper states.
+All methods have `stages` ranks; one with v stages per rank cuts each rank's share of the model into
+v. A micro-batch is one sequence. A method that flushes accumulates `batch` of them per update, any
+other method as many as its file says. Times are those of `executor.cost`, on the simulated clock.
+The method's own paper states the figures in brackets.
 """
 
 import csv
 from inspect import getdoc
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 from omegaconf import DictConfig, OmegaConf
 from tabulate import tabulate
@@ -24,7 +24,8 @@ from paci.method import Method
 from paci.simulation.traits import Traits, traits_of
 
 PUBLISHED = Path(__file__).resolve().parents[1] / "paper_figures" / "reference" / "methods.csv"
-ANY_MODEL = ["model.layers=10000", "evaluations=1", "tokens=1_000_000_000"]  # none is trained
+ANY_MODEL = ["model.layers=10000", "evaluations=1", "tokens=1_000_000_000"]
+"""Sizes that never limit the stages: no model is trained."""
 
 
 @command()
@@ -35,27 +36,26 @@ def main() -> None:
     if refused:
         print("\nNot in the table:", *(f"{n}: {why}" for n, why in refused.items()), sep="\n  ")
     sources = (f"{row.name}: {published()[row.name]['source']}" for row in rows)
-    print("\nIn brackets is what the papers state:", *sources, sep="\n  ")
+    print("\nThe figures in brackets are those of the methods' papers:", *sources, sep="\n  ")
 
 
 class Row(NamedTuple):
-    """One method, and what it is like in simulation."""
+    """A method and its traits in simulation."""
 
     name: str
-    accumulation: int  # micro-batches of an update
+    accumulation: int  # micro-batches per update
     flushes: bool
     traits: Traits
 
 
 def compare(overrides: list[str]) -> tuple[list[Row], dict[str, str]]:
-    """A row a method, in the order of `published`, and {method: why} of those that cannot be at
-    these sizes.
+    """Return a row per method, in the order of `published`, and {method: why it is left out}.
 
     Raises ValueError for overrides that are wrong whatever the method.
     """
     for override in overrides:
         if override.startswith("method="):
-            raise ValueError(f"the table is of every method: leave out {override}")
+            raise ValueError(f"the table has every method: leave out {override}")
     base = compose([*ANY_MODEL, *overrides, "method=paci", "method.accumulation=1"])
     if "cost" not in base.executor or is_measured(base):
         raise ValueError(
@@ -72,8 +72,9 @@ def compare(overrides: list[str]) -> tuple[list[Row], dict[str, str]]:
 
 
 def configure(name: str, base: DictConfig, overrides: list[str]) -> DictConfig:
-    """The configuration of one method, at the ranks and the batch of `base`."""
-    table = OmegaConf.to_container(OmegaConf.load(CONF / "method" / f"{name}.yaml"))
+    """Return the configuration of one method at the ranks and the batch of `base`."""
+    file = OmegaConf.load(CONF / "method" / f"{name}.yaml")
+    table = cast(dict[str, Any], OmegaConf.to_container(file))
     method = Method.read(table.get("method", table))
     sizes = [f"method={name}", f"stages={method.stages_per_rank * base.stages}"]
     if method.flushes:
@@ -84,7 +85,7 @@ def configure(name: str, base: DictConfig, overrides: list[str]) -> DictConfig:
 
 
 def row(config: DictConfig) -> Row:
-    """Simulate the method of `config`."""
+    """Simulate the method of `config` and return its row."""
     method = method_of(config)
     ranks = config.stages // method.stages_per_rank
     traits = traits_of(method, ranks, cost_of(config), config.seed)
@@ -92,13 +93,13 @@ def row(config: DictConfig) -> Row:
 
 
 def published() -> dict[str, dict[str, str]]:
-    """{method: {figure: what its paper states, "source": which paper}}."""
+    """Return {method: {figure: what its paper states, "source": which paper}}."""
     with PUBLISHED.open(newline="") as file:
         return {line.pop("method"): line for line in csv.DictReader(file)}
 
 
 def table(rows: list[Row]) -> list[dict[str, str]]:
-    """Cells as text, in brackets what the papers state."""
+    """Return the cells of each row as text, with the papers' figures in brackets."""
 
     def cells(row: Row) -> dict[str, str]:
         it, theirs = row.traits, stated[row.name]

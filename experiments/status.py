@@ -1,7 +1,7 @@
-"""What has become of the runs of a folder: python -m experiments.status RUNS [--watch] [--cancel]
+"""Show the states of the runs of a folder: python -m experiments.status RUNS [--watch] [--cancel]
 
-A table of all run folders below RUNS: from what they say of themselves, from SLURM's queue where
-there is one, and, for a run that ended without a word, from the log of its job.
+Prints a table of all run folders below RUNS. States come from the run folders, from SLURM's queue
+if there is one, and, for a run whose process died, from the log of its job.
 """
 
 import argparse
@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from omegaconf import DictConfig
 from tabulate import tabulate
 
 from experiments.run.folder import RESULTS, RunFolder
@@ -21,7 +22,7 @@ from experiments.slurm import jobs
 from experiments.slurm.log import last_words
 from experiments.terminal.command_line import command, user_errors
 
-WATCH = 10.0  # seconds between two looks: squeue is everybody's
+WATCH = 10.0  # seconds between two queries of the queue, which all users share
 ALIVE = ("pending", "starting", "running")
 
 
@@ -42,9 +43,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m experiments.status", description=__doc__.partition("\n")[0].split(":")[0]
     )
-    parser.add_argument("runs", type=Path, help="folder of run folders, at any depth")
-    parser.add_argument("--watch", action="store_true", help="look again until all have ended")
-    parser.add_argument("--cancel", action="store_true", help="end the jobs of these runs")
+    parser.add_argument("runs", type=Path, help="a folder with run folders at any depth")
+    parser.add_argument("--watch", action="store_true", help="repeat until all runs have ended")
+    parser.add_argument("--cancel", action="store_true", help="cancel the SLURM jobs of these runs")
     given = parser.parse_intermixed_args()
     with user_errors():
         if not given.runs.is_dir():
@@ -65,7 +66,7 @@ def main() -> None:
 
 
 def cancel(runs: Path) -> None:
-    """End the jobs of the runs below `runs` that are in SLURM's queue."""
+    """Cancel the jobs in SLURM's queue of the runs below `runs`."""
     queued = [id for folder in _groups(runs) for id in _queued(folder) or {}]
     if queued:
         jobs.cancel(queued)
@@ -73,7 +74,7 @@ def cancel(runs: Path) -> None:
 
 
 def look(runs: Path) -> list[Row]:
-    """A row for every run folder below `runs`. Raises ValueError if SLURM does not answer."""
+    """Return a row per run folder below `runs`. Raises ValueError if SLURM does not answer."""
     rows = []
     for group, folders in _groups(runs).items():
         known, queued = jobs.newest_jobs(group), _queued(group)
@@ -84,7 +85,7 @@ def look(runs: Path) -> list[Row]:
 
 
 def table(rows: list[Row]) -> str:
-    """How many runs are in which state, and a line a run; columns that say nothing are left out."""
+    """Return the count of runs in each state, and a table without its empty columns."""
     counts = Counter(row.state for row in rows)
     states = ", ".join(f"{n} {state}" for state, n in counts.most_common())
     head = f"{len(rows)} run{'s' * (len(rows) != 1)}: {states}"
@@ -106,7 +107,7 @@ def _row(folder: RunFolder, name: str, job: jobs.Job | None, queued: dict | None
 def _state(
     folder: RunFolder, status: dict, job: jobs.Job | None, queued: dict[str, jobs.Queued] | None
 ) -> tuple[str, str]:
-    """A run's state, and why."""
+    """Return a run's state, and why."""
     state, why = status.get("state", "not started"), status.get("why") or ""
     if state == "completed":
         return state, why
@@ -141,7 +142,7 @@ def _in_queue(status: dict, place: jobs.Queued, held: bool) -> tuple[str, str]:
 
 
 def _of_result(state: str, why: str, job: jobs.Job | None) -> tuple[str, str]:
-    """A run that failed says why; what had happened to its processes, only SLURM could see."""
+    """Return the state of a run that has ended, and why; SLURM's log knows how processes died."""
     word, cause = last_words(Path(job.log)) if job and state == "failed" else ("", "")
     if word == "out-of-memory":
         state = word
@@ -149,7 +150,7 @@ def _of_result(state: str, why: str, job: jobs.Job | None) -> tuple[str, str]:
 
 
 def _left(folder: RunFolder, status: dict) -> str:
-    """The time that the run will still take, at the pace of its last start."""
+    """Return the time that the run will still take, at the pace of its last start."""
     try:
         environment = folder.path / "environment.json"
         first = json.loads(environment.read_text())[-1]["from_update"]
@@ -172,10 +173,10 @@ def _queued(folder: Path) -> dict[str, jobs.Queued] | None:
 
 
 def _groups(runs: Path) -> dict[Path, list[RunFolder]]:
-    """{folder: the run folders in it}, of all that are below `runs`."""
+    """Return {folder: the run folders in it} for all folders below `runs`."""
     groups: dict[Path, list[RunFolder]] = {}
     for path in _run_folders(runs):
-        groups.setdefault(path.parent, []).append(RunFolder(path, None))
+        groups.setdefault(path.parent, []).append(RunFolder(path, DictConfig({})))
     return groups
 
 

@@ -1,17 +1,18 @@
 """Run an experiment's grid: python -m experiments.sweep experiment=trainings [scale=laptop] ...
 
-Each run is a folder of its own. Finished ones are skipped, interrupted ones go on; those that
-failed, diverged or ran out of memory are tried again with retry=true. Whatever else is set holds
-for every run of the grid. With dry_run=true the command says what it would do, and does nothing.
+Each run has a folder of its own. Finished runs are skipped, interrupted ones go on; retry=true
+repeats those that failed, diverged or ran out of memory. Other settings hold for every run of the
+grid. With dry_run=true the command only says what it would do.
 
-On this machine (cluster=local, inline) it waits for the runs; with cluster=slurm it submits them
-and ends: `python -m experiments.status RUNS` tells what becomes of them.
+With cluster=local or inline the command runs on this machine and waits for the runs. With
+cluster=slurm it submits them and ends; `python -m experiments.status RUNS` shows their states.
 """
 
 import shlex
 import sys
 import traceback
 from pathlib import Path
+from typing import cast
 
 from omegaconf import DictConfig, OmegaConf
 from submitit import Job
@@ -27,7 +28,7 @@ from experiments.run.folder import InUse, RunFolder
 from experiments.slurm import submission
 from experiments.terminal.command_line import command, interruptible, overrides, user_errors
 from experiments.terminal.progress import Progress
-from experiments.terminal.summary import line, summary
+from experiments.terminal.summary import preview, summary
 
 NOT_STARTED = ("in use", "refused")
 """States that `run` returns of a run that it did not start; its folder keeps a state of its own."""
@@ -43,8 +44,9 @@ def main() -> None:
             check_cached(folder)
         if configs[0].cluster.name == "slurm":
             return submit(folders)
-        if configs[0].dry_run:
-            return preview(folders)
+        if configs[0].dry_run or all(folder.finished for folder in folders):
+            print("\n".join(preview(folder) for folder in folders))
+            raise SystemExit(0 if configs[0].dry_run else exit_status(folders))
         for corpus in corpora(folders):
             data.prepare(corpus)
         for folder in folders:
@@ -55,12 +57,14 @@ def main() -> None:
     except KeyboardInterrupt:
         print("interrupted: what was computed is kept; the same command goes on from there")
         raise SystemExit(130) from None
-    raise SystemExit(0 if all(has_result(folder) for folder in folders) else 1)
+    raise SystemExit(exit_status(folders))
 
 
 def submit(folders: list[RunFolder]) -> None:
-    """Leave to SLURM what is to be done, with a line for each run and what to do next. Raises
-    ValueError for what its jobs would stumble over: they wait for hours, and we cannot mend it."""
+    """Submit the runs that need a job to SLURM; print a line for each run and what to do next.
+
+    Raises ValueError if data is not prepared: jobs would find that out only after hours of waiting.
+    """
     config = folders[0].config
     for corpus in corpora(folders):
         try:
@@ -75,29 +79,21 @@ def submit(folders: list[RunFolder]) -> None:
     count = submission.submit_missing(folders, run)
     print(
         f"\n{count} jobs submitted, which need neither this command nor this terminal:\n"
-        f"    python -m experiments.status {runs}            what becomes of them\n"
-        f"    python -m experiments.status {runs} --cancel   ends them\n"
-        f"    python -m paper_figures {runs}                 their tables and figures\n"
+        f"    python -m experiments.status {runs}            show their states\n"
+        f"    python -m experiments.status {runs} --cancel   cancel them\n"
+        f"    python -m paper_figures {runs}                 draw tables and figures\n"
         "The same command again submits what has been lost, and nothing twice."
     )
 
 
-def preview(folders: list[RunFolder]) -> None:
-    """Print a line for each run: what has become of it, and whether it would be run."""
-    for folder in folders:
-        state = folder.status().get("state", "not started")
-        print(line(folder, state if folder.finished else f"{state}: would be run"))
-
-
 def corpora(folders: list[RunFolder]) -> list[DictConfig]:
-    """The data configurations of the runs, each once."""
+    """Return the data configurations of the runs, each once."""
     all_of_them = (folder.config.data for folder in folders)
     return list({OmegaConf.to_yaml(corpus): corpus for corpus in all_of_them}.values())
 
 
 def sweep(folders: list[RunFolder]) -> None:
-    """Do what is to be done, with a bar over all updates, or runs that time themselves, and a line
-    for each run as it ends."""
+    """Run what is not finished, with a progress bar, and print a line for each run as it ends."""
     config = folders[0].config
     todo = {str(folder.path): folder for folder in folders if not folder.finished}
     measure_costs([folder.config for folder in todo.values()])
@@ -113,18 +109,19 @@ def sweep(folders: list[RunFolder]) -> None:
             bar.at(sum(done(folder) for folder in folders), in_all(folders))
             if ended is not None:
                 job_config, job = ended
-                folder = todo[str(Path(job_config["runs"]) / run_name(DictConfig(job_config)))]
+                ran = DictConfig(job_config)
+                folder = todo[str(Path(ran.runs) / run_name(ran))]
                 told = outcome(job)
                 known = told if told.get("state") in NOT_STARTED else folder.status() or told
                 tqdm.write(summary(folder, known, job.paths.stdout))
 
 
 def measure_costs(configs: list[DictConfig]) -> None:
-    """Measure what the clocks of these runs need, before any of them disturbs it."""
+    """Measure the costs for the clocks of these runs, while none of them takes time away."""
     configs = [config for config in configs if is_measured(config)]
     if not configs:
         return
-    alone = OmegaConf.merge(configs[0].cluster, {"parallel": 1})
+    alone = cast(DictConfig, OmegaConf.merge(configs[0].cluster, {"parallel": 1}))
     file, logs = Path(configs[0].runs) / "costs.json", Path(configs[0].runs) / ".jobs"
     argument = [OmegaConf.to_container(config) for config in configs]
     with Progress(desc="measuring costs", unit="table") as bar:
@@ -133,25 +130,27 @@ def measure_costs(configs: list[DictConfig]) -> None:
 
 
 def measure(configs: list[dict]) -> None:
-    """`measure_all`, in a process of its own."""
-    from experiments.run.costs import measure_all  # not above: it loads torch
+    """Call `measure_all` in a process of its own."""
+    from experiments.run.costs import measure_all  # here, because it loads torch
 
     measure_all(configs)
 
 
 def is_timed(folder: RunFolder) -> bool:
-    """How many repetitions a throughput run needs, it alone can say: it counts as one, once done.
-    All runs of a sweep have the same task."""
+    """Return whether the run decides itself how often it repeats, so that progress counts runs.
+
+    All runs of a sweep have the same task.
+    """
     return folder.config.task == "throughput"
 
 
 def done(folder: RunFolder) -> int:
-    """Updates, or runs."""
+    """Return the updates, or runs, that are done."""
     return int(folder.finished) if is_timed(folder) else folder.status().get("update", 0)
 
 
 def in_all(folders: list[RunFolder]) -> int:
-    """Updates, or runs, that there will be."""
+    """Return the updates, or runs, that there will be."""
     return sum(
         1 if is_timed(folder) else folder.status().get("updates") or updates(folder.config)
         for folder in folders
@@ -159,9 +158,8 @@ def in_all(folders: list[RunFolder]) -> int:
 
 
 def run(config: dict) -> dict:
-    """One run of the grid, in its own process, or one rank of it: its status. Whatever goes wrong
-    is in there."""
-    # Not above: they load transformers, which the sweep itself never needs.
+    """Run one run of the grid, or one rank of it, and return its status, which holds any error."""
+    # Imported here because they load transformers, which the sweep itself never needs.
     from experiments.run.rank import join, started_by
     from experiments.run.run import Run
     from experiments.train import train
@@ -183,22 +181,22 @@ def run(config: dict) -> dict:
         traceback.print_exc()
         return {"state": "failed", "why": str(error)}
     if status["state"] == "preempted":
-        raise KeyboardInterrupt  # which is the sweep's too, if this is its process
+        raise KeyboardInterrupt  # interrupts the sweep too, if this is its process
     return status
 
 
 def outcome(job: Job) -> dict:
-    """What `run` returned where it left no status; {} if its process ended before it could."""
+    """Return the status that `run` returned; {} if its process ended before it could."""
     try:
         return job.result()
     except UncompletedJobError:
         return {}
 
 
-def has_result(folder: RunFolder) -> bool:
-    """Whether the run ended in something the paper's questions count: also out of memory, also a
-    loss that diverged."""
-    return folder.status().get("state") in ("completed", "diverged", "out-of-memory")
+def exit_status(folders: list[RunFolder]) -> int:
+    """Return 0 if every run has a result. Divergence and lack of memory are results, too."""
+    states = {folder.status().get("state") for folder in folders}
+    return int(not states <= {"completed", "diverged", "out-of-memory"})
 
 
 if __name__ == "__main__":

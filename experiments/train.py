@@ -1,10 +1,10 @@
 """Train one run: python -m experiments.train [method=paci] [method.accumulation=8] [seed=3] ...
 
-Every key of conf/config.yaml and every group of conf/ can be set. The run lands in a folder of
-its own below `runs`; a finished run is not repeated, an interrupted one goes on.
+The run has a folder of its own below `runs`. A completed run is not repeated, an interrupted one
+goes on. With dry_run=true the command only says what it would do.
 
-With executor=distributed every rank is a process: of this machine, or those that torchrun or
-SLURM's srun start,
+With executor=distributed every rank is a process. The command starts them on this machine, or
+torchrun or SLURM's srun does:
     torchrun --nproc-per-node 8 -m experiments.train executor=distributed
     srun --ntasks 8 python -m experiments.train executor=distributed
 """
@@ -18,7 +18,9 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from pathlib import Path
 from threading import RLock
+from typing import cast
 
 import torch
 from omegaconf import DictConfig, OmegaConf
@@ -26,16 +28,18 @@ from tqdm import tqdm
 
 from experiments import data
 from experiments.config import compose
-from experiments.config.derived import is_measured, ranks
+from experiments.config.derived import is_measured, ranks, run_name
 from experiments.run.cache import check_cached
-from experiments.run.folder import InUse
+from experiments.run.folder import InUse, RunFolder
 from experiments.run.rank import backend, check_started, is_first, join, started_by
 from experiments.run.run import Run
 from experiments.run.throughput import Throughput
 from experiments.run.training import Diverged, Training
 from experiments.terminal.summary import end
+from paci import DistributedPipeline
 from paci.distributed.failure import RankFailed, report_failure
 from paci.distributed.launch import check_loopback, ending_process, spawn
+from runlog import State
 
 TASKS = {"training": Training, "throughput": Throughput}
 """The class for each value of `task` in a configuration."""
@@ -49,6 +53,11 @@ EXHAUSTED = (torch.OutOfMemoryError.__name__, MemoryError.__name__)
 def main() -> None:
     with user_errors() if is_first() else silently_refused():
         config = compose(overrides(__doc__))
+        folder = RunFolder(Path(config.runs) / run_name(config), config)
+        folder.check_config()
+        completed = folder.status().get("state") == "completed"
+        if completed or config.dry_run:
+            return print(preview(folder, completed)) if is_first() else None
         if config.executor.name != "local":
             check_loopback()
         if started_by():
@@ -66,6 +75,12 @@ def main() -> None:
         if is_first():
             print(f"{run.folder.path}: {end(run.folder, status)}")
         raise SystemExit(status["state"] != "completed")
+
+
+def preview(folder: RunFolder, completed: bool) -> str:
+    """Return the line for a run that is completed, or that a dry run leaves as it is."""
+    state = end(folder, folder.status())
+    return f"{folder.path}: {state}{'  (from before)' if completed else ': would be run'}"
 
 
 def train(run: Run) -> dict:
@@ -115,19 +130,20 @@ def spawned_rank(config: dict) -> None:
 def train_rank(run: Run) -> None:
     """Run one rank of a distributed run. A signal ends the run in order, at every rank."""
     task = TASKS[run.config.task](run)
+    pipeline = cast(DistributedPipeline, task.pipeline)
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda signum, frame: task.pipeline.interrupt())
+        signal.signal(number, lambda signum, frame: pipeline.interrupt())
     try:
         task.train()
-        task.pipeline.close()
+        pipeline.close()
     except Exception as error:
         if not started_by():
             raise  # to `spawn`, which asks all ranks
         # Every rank reports the end of the run: the same one, if the pipeline failed.
-        raise report_failure(task.pipeline.rank, error) from None
+        raise report_failure(pipeline.rank, error) from None
 
 
-def outcome(error: BaseException) -> tuple[str, str]:
+def outcome(error: BaseException) -> tuple[State, str]:
     """Return the state in which an error leaves a run, and why, in one line."""
     failure = RankFailed.of(None, error)
     if failure.kind in INTERRUPTED:

@@ -60,7 +60,7 @@ BETAS = Accepted(
     ),
 )
 NAME = Accepted(
-    "letters, digits, dots and dashes", lambda value: re.fullmatch(r"[\w.-]+", str(value))
+    "letters, digits, dots and dashes", lambda value: bool(re.fullmatch(r"[\w.-]+", str(value)))
 )
 FOLDER = Accepted("the path of a folder", lambda value: isinstance(value, str) and value != "")
 

@@ -1,10 +1,11 @@
-"""Entries of a grid: mappings in which a list is an axis. A grid is all combinations of their axes.
+"""Entries of a grid: mappings in which a list is an axis. Each stands for the product of its axes.
 
 {stages: 8, slack: [0, 2], jitter: [0, 0.1]}        four points of eight stages
 """
 
 from collections.abc import Iterator
 from itertools import product
+from typing import Any, cast
 
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
@@ -12,14 +13,14 @@ Axes = dict[str, list]
 
 
 def entries(grid: object) -> list[Axes]:
-    """The axes of every entry of `grid`, a list of mappings; ValueError for anything else."""
+    """Return the axes of every entry; raise ValueError unless `grid` is a list of mappings."""
     if not isinstance(grid, ListConfig):
         raise ValueError(f"grid must be a list of entries, not {grid!r}")
     return [_axes(entry) for entry in grid]
 
 
 def combinations(axes: Axes) -> Iterator[dict]:
-    """Every point {key: value}; the last axis varies fastest."""
+    """Yield every point {key: value}; the last axis varies fastest."""
     for values in product(*axes.values()):
         yield dict(zip(axes, values, strict=True))
 
@@ -30,7 +31,7 @@ def _axes(entry: object) -> Axes:
             "an entry of the grid must be a mapping like {key: value, axis: [value, value]}, "
             f"not {entry!r}"
         )
-    given = OmegaConf.to_container(entry)
+    given = cast(dict[str, Any], OmegaConf.to_container(entry))
     for key, value in given.items():
         if not isinstance(key, str):
             raise ValueError(f"an entry of the grid sets keys of the configuration, not {key!r}")

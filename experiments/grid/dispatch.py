@@ -1,4 +1,4 @@
-"""Runs on this machine, through submitit; `experiments.slurm` has those on a cluster.
+"""Start runs on this machine, through submitit; `experiments.slurm` starts them on a cluster.
 
 cluster=inline   one after the other, in this process (submitit's debug executor)
 cluster=local    as many at a time as fit, each in a process of its own
@@ -26,16 +26,16 @@ def dispatch(
     ranks: int = 1,
     wait: float = 0.2,
 ) -> Iterator[tuple[object, submitit.Job] | None]:
-    """Call `function` with each of `arguments` on `cluster`, for work of so many `ranks`, each on
-    a `device` of its own, cpu or cuda.
+    """Call `function` with each of `arguments` on `cluster`.
 
-    Yields (argument, job) as jobs end, and None every `wait` seconds in between, so that the
-    caller can show progress. If the caller is interrupted, so are the jobs, and they are waited
-    for: each ends its run in order.
+    A call needs a `device`, cpu or cuda, for each of its `ranks`. Yields (argument, job) as jobs
+    end, and None every `wait` seconds in between, so that the caller can show progress. An
+    interrupt is passed on to the jobs, and waits until each has ended its run in order.
     """
     executor = submitit.AutoExecutor(logs, cluster=SUBMITIT[cluster.name])
     executor.update_parameters(timeout_min=A_YEAR, stderr_to_stdout=True)
-    waiting, running, free = list(arguments), [], places(cluster, device, ranks)
+    waiting, free = list(arguments), places(cluster, device, ranks)
+    running: list[tuple[object, submitit.Job, str | None]] = []
     try:
         while waiting or running:
             while waiting and free:
@@ -61,10 +61,10 @@ def dispatch(
 
 
 def places(cluster: DictConfig, device: str, ranks: int = 1) -> list[str | None]:
-    """A place for each run that fits at a time: the GPUs it has, None if that is not for us to say.
+    """Return the GPUs of each run that may be active at a time; None leaves them as they are.
 
-    As many as `cluster.parallel`, which share the GPUs in turn, or else as many as have a GPU, or
-    a core, for each rank; at least one, whose ranks share what there is.
+    There are `cluster.parallel` places, which share the GPUs in turn. If that is null, there are as
+    many as leave a GPU, or a core, for each rank, and at least one, whose ranks share the devices.
     """
     if device == "cpu" or cluster.name == "inline":
         return [None] * (cluster.parallel or max(1, (os.cpu_count() or 1) // ranks))
@@ -75,7 +75,7 @@ def places(cluster: DictConfig, device: str, ranks: int = 1) -> list[str | None]
 
 
 def _gpus() -> list[str]:
-    """Those that we may use, by the names that CUDA_VISIBLE_DEVICES takes."""
+    """Return the GPUs that this process may use, as CUDA_VISIBLE_DEVICES names them."""
     given = os.environ.get("CUDA_VISIBLE_DEVICES")
     if given is None:
         import torch  # not above: every job loads this file
@@ -85,7 +85,7 @@ def _gpus() -> list[str]:
 
 
 def _at(place: str | None, function: Callable, argument: object) -> object:
-    """In the job: submitit has hidden every GPU from it."""
+    """Call `function` in a job, from which submitit has hidden every GPU, with those of `place`."""
     if place is not None:
         os.environ["CUDA_VISIBLE_DEVICES"] = place
     return function(argument)
@@ -93,8 +93,10 @@ def _at(place: str | None, function: Callable, argument: object) -> object:
 
 @contextmanager
 def _stderr_of_processes(log: Path) -> Iterator[None]:
-    """Processes started inside write their stderr to `log`: submitit's, between us and a local
-    job, greet every Ctrl-C with a traceback."""
+    """Send the stderr of processes that are started inside the block to `log`.
+
+    submitit starts a process between this one and a local job, which prints a traceback at Ctrl-C.
+    """
     ours = os.dup(2)
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("a") as file:

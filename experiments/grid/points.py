@@ -1,4 +1,4 @@
-"""What `experiments.extrapolate` simulates: the points of the grid of conf/extrapolation/."""
+"""The points of the grid of conf/extrapolation/, which `experiments.extrapolate` simulates."""
 
 from collections.abc import Iterator
 from math import ceil
@@ -15,7 +15,7 @@ FORWARD_TIME, BACKWARD_TIME = 1.0, 2.0
 
 
 class Point(NamedTuple):
-    """What is simulated; times are in forwards of a micro-batch."""
+    """The arguments of a simulation; times are in forwards of a micro-batch."""
 
     schedule: str
     stages: int
@@ -36,18 +36,20 @@ class Point(NamedTuple):
 
     @property
     def actions(self) -> int:
-        """How many, at least; simulation takes time in proportion."""
+        """Return the least number of actions; the time of a simulation is proportional to it."""
         return 2 * self.stages * self.microbatches
 
 
 def points(config: DictConfig) -> list[Point]:
-    """The points of the grid, each once; ValueError for one that cannot be simulated."""
+    """Return the points of the grid, each once. Raises ValueError if one cannot be simulated."""
     grid = entries(config.get("grid"))
     found = dict.fromkeys(point for axes in grid for point in _points(axes, config.seed))
     for point in found:
-        rule, _ = point.rule, point.cost  # which say what is wrong with a point
+        rule, _ = point.rule, point.cost  # raise for values that are out of range
         if len(rule.placement) < rule.stages:
-            raise ValueError(f"{rule.name} has several stages a rank: choose one that has one each")
+            raise ValueError(
+                f"{rule.name} has several stages per rank: choose one with one stage each"
+            )
     return list(found)
 
 
@@ -63,7 +65,10 @@ def _points(axes: Axes, seed: int) -> Iterator[Point]:
 
 
 def _point(given: dict, seed: int) -> Point:
-    """Of multiples of the stages, numbers; micro-batches make up two halves of whole windows."""
+    """Return the point that `given` describes as fractions of the number of stages.
+
+    Its micro-batches are rounded up to two halves of whole windows.
+    """
     stages = positive("stages", given["stages"])
     for key in ("accumulation", "slack", "microbatches", "transfer", "jitter"):
         if not is_number(given[key]) or given[key] < 0:

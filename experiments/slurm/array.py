@@ -1,8 +1,8 @@
-"""Runs as jobs of a SLURM cluster, which go on when we are gone.
+"""Submit runs as jobs of a SLURM cluster.
 
-Runs of one shape are one job array. A job has a task for every rank of its run. Shortly before its
-time is over, or when it is preempted, SLURM sends every task a signal: the run ends in order, with
-a checkpoint, and the first task puts the job back into the queue, where it will go on from there.
+Runs that ask for equal resources are one job array. A job has a task for every rank of its run.
+Shortly before its time is over, or when it is preempted, SLURM sends every task a signal: the run
+saves a checkpoint and ends, and the first task requeues the job, which goes on from there.
 
     SLURM ──USR2──▶ Task ──TERM──▶ the run ends its window ──▶ Task ──▶ submitit: requeue
 """
@@ -16,7 +16,8 @@ from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr
 from io import StringIO
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from types import FrameType
+from typing import Any, NamedTuple, NoReturn, cast
 
 import submitit
 from omegaconf import DictConfig, OmegaConf
@@ -26,8 +27,10 @@ from submitit.helpers import DelayedSubmission, clean_env
 from experiments.config.derived import ranks
 from experiments.terminal.command_line import interruptible
 
+Handler = Callable[[int, FrameType | None], object]
+
 PATIENCE = 900.0
-"""Seconds for SLURM to end a job that it has told to: at least a preemption's time of grace."""
+"""Seconds to wait for SLURM to end a job after a signal: at least its grace time of preemption."""
 
 CPUS_BESIDE_A_GPU = 4
 """Cores of a rank that drives a GPU: for its main thread, autograd's, and those that wait for
@@ -35,7 +38,7 @@ messages, for NCCL and for the device."""
 
 
 class Shape(NamedTuple):
-    """What a job asks for."""
+    """The resources that a job asks for."""
 
     nodes: int
     tasks_per_node: int
@@ -44,8 +47,10 @@ class Shape(NamedTuple):
 
     @classmethod
     def of(cls, config: DictConfig) -> "Shape":
-        """A task and, if it computes on one, a GPU per rank; on as many nodes as that takes.
-        Raises ValueError if the ranks cannot be spread evenly."""
+        """Return the resources of the run of `config`: a task, and on CUDA a GPU, for each rank.
+
+        Raises ValueError if the ranks cannot be spread evenly over the nodes.
+        """
         cluster, needed = config.cluster, ranks(config)
         nodes = cluster.nodes or math.ceil(needed / (cluster.gpus_per_node or needed))
         if needed % nodes:
@@ -60,18 +65,23 @@ class Shape(NamedTuple):
 
 
 class Task:
-    """`function(argument)`, as submitit calls it in every process of a job. It returns a run's
-    status, or raises KeyboardInterrupt if the run was interrupted and can go on."""
+    """A call `function(argument)` that submitit makes in every process of a job.
 
-    def __init__(self, function: Callable[[object], dict], argument: object):
+    `function` returns a run's status, or raises KeyboardInterrupt if the run was interrupted and
+    can go on.
+    """
+
+    def __init__(self, function: Callable[[Any], dict], argument: object):
         self.function = function
         self.argument = argument
         self.warned = False
 
     def __call__(self) -> NoReturn:
-        from paci.distributed.launch import end_process  # not above: who submits needs no torch
+        from paci.distributed.launch import end_process  # here, because submitting needs no torch
 
-        requeue = signal.signal(signal.SIGUSR2, self._warn)  # submitit's, in the first task
+        requeue = cast(
+            Handler, signal.signal(signal.SIGUSR2, self._warn)
+        )  # submitit's handler, in the first task
         state, interrupted = None, False
         try:
             with interruptible():
@@ -87,43 +97,45 @@ class Task:
                 print(f"error: {error}", flush=True)
             except SystemExit:
                 pass
-        # What became of the run is in its folder: submitit need not write a result, and a rank
-        # whose threads wait for the dead could not end in Python's way.
+        # The run's status is in its folder, so submitit need not write a result; and Python would
+        # wait for threads that wait for a dead rank.
         end_process(0 if state == "completed" else 1)
 
     def checkpoint(self) -> DelayedSubmission:
-        """What the requeued job does: the same, and the run goes on from its checkpoint."""
+        """Return the call of the requeued job: the same one, which goes on from the checkpoint."""
         return DelayedSubmission(type(self)(self.function, self.argument))
 
     def _warn(self, number: int, frame) -> None:
         self.warned = True
-        signal.raise_signal(signal.SIGTERM)  # which ends a run in order, however it is done
+        signal.raise_signal(signal.SIGTERM)  # ends a run in order on every executor
 
     def _wait_for_slurm(self) -> None:
-        """SIGTERM alone: SLURM cancels the job, or preempts it and will requeue it unless it has
-        ended by itself."""
+        """Wait for SLURM to end the job after a SIGTERM alone.
+
+        SLURM then cancels the job, or preempts it and requeues it unless it has ended by itself.
+        """
         until = time.monotonic() + PATIENCE
         while not self.warned and time.monotonic() < until:
             time.sleep(0.2)
 
 
 def submit(
-    function: Callable[[object], dict],
+    function: Callable[[Any], dict],
     configs: Sequence[DictConfig],
     shape: Shape,
     logs: Path,
     code: Path,
 ) -> list[submitit.Job]:
-    """Submit a job of `shape` for each of `configs`, all with one cluster: one array. They import
-    the project from the folder `code`.
+    """Submit an array with a job of `shape` for each of `configs`, which have equal clusters.
 
-    Raises ValueError with SLURM's own words, in one line, if it refuses; nothing is left then.
+    The jobs import the project from the folder `code`. Raises ValueError with SLURM's own words, in
+    one line, if it refuses, and leaves no files then.
     """
     executor = _executor(configs[0].cluster, shape, logs, code)
     before = set(logs.glob("*")) if logs.is_dir() else set()
     tasks = [Task(function, OmegaConf.to_container(config)) for config in configs]
     try:
-        # Without the traces of a job in which we may be, and submitit's own say in a refusal.
+        # Hide the variables of a job that this process may be in, and submitit's own messages.
         with clean_env(), redirect_stderr(StringIO()):
             return executor.submit_array(tasks)
     except FailedJobError as error:
@@ -134,15 +146,18 @@ def submit(
 
 
 def script(count: int, cluster: DictConfig, shape: Shape, logs: Path, code: Path) -> str:
-    """The sbatch file of a job array of `count` runs: by submitit's private names, for it writes
-    the file only as it submits."""
+    """Return the sbatch file of a job array of `count` runs.
+
+    submitit writes the file only as it submits, so this uses its private names.
+    """
     executor = _executor(cluster, shape, logs, code)
     if count > 1:
         executor.parameters["map_count"] = count
     return executor._make_submission_file_text(executor._submitit_command_str, "")
 
 
-def _executor(cluster: DictConfig, shape: Shape, logs: Path, code: Path):
+def _executor(cluster: DictConfig, shape: Shape, logs: Path, code: Path) -> submitit.SlurmExecutor:
+    """Return submitit's executor for jobs of `shape`. Raises ValueError if there is no SLURM."""
     if set(str(logs.absolute())) & set("%\\\n"):
         raise ValueError(
             f"SLURM cannot write a log in {str(logs.absolute())!r}: choose a folder whose path has "
@@ -171,12 +186,12 @@ def _executor(cluster: DictConfig, shape: Shape, logs: Path, code: Path):
         cpus_per_task=shape.cpus_per_task,
         signal_delay_s=cluster.warning,
         stderr_to_stdout=True,
-        # The ranks end by themselves when one has failed, and say which; at the latest, so.
+        # When one rank fails, the others end by themselves; srun waits this long for them.
         srun_args=["--kill-on-bad-exit=0", "--wait=60", f"--cpus-per-task={shape.cpus_per_task}"],
         setup=[
             *cluster.setup,
             f"export PYTHONPATH={shlex.quote(str(code.resolve()))}${{PYTHONPATH:+:$PYTHONPATH}}",
-            "export PYTHONSAFEPATH=1  # not the checkout, where the job happens to begin",
+            "export PYTHONSAFEPATH=1  # do not import the checkout, where the job starts",
         ],
         additional_parameters={"requeue": True} | dict(map(_option, cluster.sbatch)),
         **{key: value for key, value in asked.items() if value is not None},
@@ -186,7 +201,6 @@ def _executor(cluster: DictConfig, shape: Shape, logs: Path, code: Path):
 
 
 def _option(text: str) -> tuple[str, str | bool]:
-    """An option of sbatch as submitit takes it: "--exclude=node7", or "--hold", which has no
-    value."""
+    """Return an option of sbatch, like --exclude=node7 or --hold, as submitit takes it."""
     name, given, value = text.lstrip("-").partition("=")
     return name, value if given else True

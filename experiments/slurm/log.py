@@ -1,10 +1,10 @@
-"""Why did a job end? SLURM and submitit say so in its log, which needs no accounting to be read."""
+"""Read from a job's log, in which SLURM and submitit write it, why the job ended."""
 
 import re
 from pathlib import Path
 
 START = "Starting with JobEnvironment"  # submitit's first words; a log holds every start of a job
-TAIL = 1 << 16  # bytes, and more than enough for a start's end
+TAIL = 1 << 16  # bytes at the end of a log that are read
 
 ENDS = (
     (r"timed-out too many times", "timed out", "as often as cluster.requeues allows"),
@@ -14,11 +14,11 @@ ENDS = (
     (r"oom.kill|Out Of Memory", "out-of-memory", "of the node, not of a GPU"),
     (r"CANCELLED AT \S+ \*\*\*", "cancelled", ""),
 )
-"""(what SLURM writes, the state that it means, why)"""
+"""(pattern of the text that SLURM writes, the state that it means, why)"""
 
 
 def last_words(log: Path) -> tuple[str, str]:
-    """The state that a job's last start ended in, and why; "died" if the log does not say."""
+    """Return the state in which a job's last start ended, "died" if its log has none, and why."""
     try:
         with log.open("rb") as file:
             file.seek(max(0, log.stat().st_size - TAIL))

@@ -1,8 +1,8 @@
-"""How the ranks of a SLURM job find each other: a file on the file system that they share.
+"""Let the ranks of a SLURM job find each other through a file on their shared file system.
 
-Rank 0 lets the system choose a free port, so that jobs on one node never collide, and writes
-where it is. The store behind it is a process of its own: whichever rank dies, rank 0 too, the
-others can still tell each other who it was.
+Rank 0 starts a store at a free port, so that jobs on one node never collide, and writes its address
+to the file. The store is a process of its own: whichever rank dies, even rank 0, the others can
+still tell each other which one it was.
 """
 
 import os
@@ -24,10 +24,11 @@ GRACE = 15.0  # seconds that the store outlives rank 0, for the others to learn 
 
 @contextmanager
 def meet(folder: Path, rank: int, timeout: timedelta) -> Iterator[dist.Store]:
-    """The store in which all ranks of this job step meet, through a file in `folder`.
+    """Connect to the store of this job step, whose address is in a file in `folder`.
 
-    Inside, all ranks must come together; after that the file is gone. Raises RuntimeError if it
-    does not appear in time. Rank 0 forks: it may hold no lock yet that its store would keep.
+    All ranks must join inside the block; rank 0 removes the file at its end. Raises RuntimeError if
+    the file does not appear in time. Rank 0 forks, so it may not hold a lock that its child would
+    keep.
     """
     job, step = os.environ["SLURM_JOB_ID"], os.environ["SLURM_STEP_ID"]
     start = os.environ.get("SLURM_RESTART_COUNT", "0")
@@ -46,8 +47,8 @@ def meet(folder: Path, rank: int, timeout: timedelta) -> Iterator[dist.Store]:
 def _read(file: Path, timeout: timedelta) -> tuple[str, int]:
     until = time.monotonic() + timeout.total_seconds()
     while time.monotonic() < until:
-        # Listing makes a network file system look again, where a name it knows to be missing
-        # may stay so for half a minute.
+        # A network file system may remember for half a minute that a name is missing; listing the
+        # folder makes it look again.
         if file.parent.is_dir() and file.name in os.listdir(file.parent):
             host, port = file.read_text().split()
             return host, int(port)
@@ -56,8 +57,7 @@ def _read(file: Path, timeout: timedelta) -> tuple[str, int]:
 
 
 def _host_store() -> int:
-    """Fork a process that holds the store for as long as this one lives, and `GRACE` longer;
-    returns its port."""
+    """Fork a process that holds the store until `GRACE` after this one's end; return its port."""
     ours, theirs = os.pipe()
     parent = os.getpid()
     if os.fork() == 0:

@@ -1,9 +1,10 @@
-"""The code of a sweep as it was when it was submitted, for its jobs to import: what changes in
-the checkout after that changes nothing for them.
+"""Copies of the code for the jobs of a sweep to import.
+
+Changes of the checkout after the submission do not reach the jobs.
 
     RUNS/.code/<digest>/     conf/ experiments/ paci/ runlog/   copies of what jobs read
-                             COMMIT                     what `environment.json` shall say
-                             changes.diff               against that commit
+                             COMMIT                     for `environment.json`
+                             changes.diff               difference from that commit
 """
 
 import hashlib
@@ -17,27 +18,29 @@ from experiments.run.environment import ROOT, commit
 from runlog import CODE_DIFF, write
 
 PARTS = (
-    *("conf/**/*.yaml", "experiments/conf/**/*.yaml"),  # of a checkout, of a wheel
+    *("conf/**/*.yaml", "experiments/conf/**/*.yaml"),  # in a checkout, in a wheel
     *("experiments/**/*.py", "paci/**/*.py", "runlog/**/*.py"),
 )
 
 
 class Snapshot(NamedTuple):
-    """A copy of the code in `path`, or what would be there; `commit` is marked if files differ
-    from it, `changes` says how."""
+    """A copy of the code in `path`, taken or still to be taken.
+
+    `commit` is marked if files differ from it, and `changes` is the difference.
+    """
 
     path: Path
     commit: str
     changes: str
 
     def describe(self, folder: Path) -> None:
-        """Say in a run's folder with what code it was submitted."""
+        """Write into a run's folder with what code it was submitted."""
         text = f"# commit {self.commit}\n# code {self.path.name}\n{self.changes}"
         write(folder / CODE_DIFF, text)
 
 
 def look(runs: Path) -> Snapshot:
-    """The snapshot that `take` would take now."""
+    """Return the snapshot that `take` would take now."""
     here = commit() or "unknown"
     digest = hashlib.sha256(here.encode())
     for file in _files():
@@ -47,7 +50,7 @@ def look(runs: Path) -> Snapshot:
 
 
 def take(runs: Path) -> Snapshot:
-    """Copy the code below `runs`, unless it is there; equal code is there once."""
+    """Copy the code to a folder below `runs`, unless an equal copy is there, and return it."""
     snapshot = look(runs)
     if snapshot.path.is_dir():
         return snapshot
@@ -59,7 +62,7 @@ def take(runs: Path) -> Snapshot:
     (draft / "changes.diff").write_text(snapshot.changes)
     try:
         os.rename(draft, snapshot.path)
-    except OSError:  # somebody was faster
+    except OSError:  # another process was faster
         shutil.rmtree(draft)
     return snapshot
 
@@ -69,7 +72,7 @@ def _files() -> list[Path]:
 
 
 def _changes() -> str:
-    """What git calls the difference to the commit; new files are in the copy alone."""
+    """Return git's difference from the commit, which leaves out files that git does not know."""
     try:
         asked = subprocess.run(
             ["git", "diff", "HEAD", "--", *(part.partition("/")[0] for part in PARTS)],

@@ -1,13 +1,14 @@
-"""Submit the runs of a grid to SLURM: those that have no result and are nobody's at the moment.
+"""Submit to SLURM the runs of a grid that have no result and are neither queued nor active.
 
-Looking and submitting is one step, under a lock in the folder of runs, so that two terminals, or
-two people, who submit the same sweep at the same moment submit each run once.
+A lock in the folder of runs makes looking and submitting one step, so that two people who submit
+the same sweep at the same moment submit each run once.
 """
 
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 from experiments.run.folder import RunFolder
 from experiments.slurm import jobs, snapshot
@@ -15,11 +16,11 @@ from experiments.slurm.array import Shape, script, submit
 from experiments.terminal.summary import line
 
 
-def submit_missing(folders: Iterable[RunFolder], run: Callable[[dict], dict]) -> int:
-    """Submit a job that calls `run` for every run of `folders` that is missing, as one array for
-    each shape of job, and print a line for every run; returns how many were submitted.
+def submit_missing(folders: Iterable[RunFolder], run: Callable[[Any], dict]) -> int:
+    """Submit a job that calls `run` for each of `folders` that needs one; return their number.
 
-    Raises ValueError if SLURM refuses them, in its words.
+    Jobs of one shape are one array. Prints a line for every run. Raises ValueError, in SLURM's
+    words, if it refuses them.
     """
     count = 0
     for runs, group in _by_runs(folders).items():
@@ -48,7 +49,7 @@ def submit_missing(folders: Iterable[RunFolder], run: Callable[[dict], dict]) ->
 
 
 def preview(folders: Iterable[RunFolder]) -> None:
-    """Print what `submit_missing` would submit: every sbatch file, and its runs."""
+    """Print the sbatch files that `submit_missing` would submit, and their runs."""
     for runs, group in _by_runs(folders).items():
         missing, others = _missing(runs, group)
         for folder, why in others:
@@ -64,7 +65,7 @@ def preview(folders: Iterable[RunFolder]) -> None:
 def _missing(
     runs: Path, folders: Iterable[RunFolder]
 ) -> tuple[list[RunFolder], list[tuple[RunFolder, str]]]:
-    """The runs to submit; the others, each with the reason why not."""
+    """Return the runs to submit, and the others, each with the reason why not."""
     known = jobs.newest_jobs(runs)
     queued = jobs.queue(job.id for job in known.values()) or {}
     missing, others = [], []

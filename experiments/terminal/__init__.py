@@ -1,1 +1,1 @@
-"""What a terminal shows: command lines and their errors, progress, one-line summaries."""
+"""The terminal: command lines and their errors, progress, one-line summaries."""

@@ -1,6 +1,8 @@
-"""How far a long command is: a bar on a terminal; elsewhere, as in a log, a line now and then."""
+"""Show the progress of a long command: a bar on a terminal, a line every 30 s in a log."""
 
 import sys
+from collections.abc import MutableMapping
+from typing import Any
 
 from tqdm import tqdm
 
@@ -10,7 +12,7 @@ WITHOUT_TOTAL = "{desc}: {n_fmt} {unit}s [{elapsed}{postfix}]"
 
 
 class Progress(tqdm):
-    """tqdm's bar, of the same options."""
+    """A progress bar with the options of tqdm."""
 
     def __init__(self, **options):
         self.on_terminal = sys.stderr.isatty()
@@ -20,19 +22,19 @@ class Progress(tqdm):
         super().__init__(**options)
 
     @property
-    def format_dict(self) -> dict:
+    def format_dict(self) -> MutableMapping[str, Any]:
         known = super().format_dict
         if not self.on_terminal and not known["total"]:
             known["bar_format"] = WITHOUT_TOTAL
         return known
 
     def moveto(self, n: int) -> None:
-        """To the line of another bar, which only a terminal has."""
+        """Move to the line of another bar, which only a terminal has."""
         if self.on_terminal:
             super().moveto(n)
 
     def at(self, done: int, total: int | None = None) -> None:
-        """`done` is done, however much was before; a bar's clock goes on, too."""
+        """Show that `done` units are done, of `total`; also refresh a terminal's clock."""
         self.total = total
         self.update(done - self.n)
         if self.on_terminal:
@@ -40,7 +42,7 @@ class Progress(tqdm):
 
 
 class _Lines:
-    """What a bar writes over itself, line by line."""
+    """A file that prints each state of a bar on a line of its own."""
 
     def write(self, text: str) -> None:
         if text.strip():

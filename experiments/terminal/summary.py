@@ -1,4 +1,4 @@
-"""A run in a line: its name, and what became of it."""
+"""Summaries of runs, one line each."""
 
 from pathlib import Path
 from statistics import mean
@@ -7,20 +7,32 @@ from experiments.run.folder import RunFolder
 
 
 def summary(folder: RunFolder, status: dict, log: Path | None = None) -> str:
-    """What became of the run; if that is not all good, where its log is."""
+    """Return the run's name and end, and the path of its log unless it is completed."""
     known = log is None or status.get("state") == "completed"
     return line(folder, end(folder, status) + ("" if known else f"  (log: {log})"))
 
 
+def preview(folder: RunFolder) -> str:
+    """Return the run's line in a dry run: its state, and whether it would be run."""
+    status = folder.status()
+    state = status.get("state", "not started")
+    if folder.finished:
+        return f"{summary(folder, status)}  (from before)"
+    if folder.held:
+        return line(folder, f"{state}: held by another process that runs it")
+    begun = f" from update {status['update']}" if status.get("update") else ""
+    return line(folder, f"{state}: would be run{begun}")
+
+
 def line(folder: RunFolder, text: str) -> str:
-    """The name of a run and a `text` about it, aligned with those of others."""
+    """Return the name of a run and a `text` about it, aligned with other runs' lines."""
     return f"{folder.path.name:<28} {text}"
 
 
 def end(folder: RunFolder, status: dict) -> str:
-    """The state it is in, why, and its last losses, or its throughput."""
+    """Return the run's state, the reason for it, and its last losses or its throughput."""
     state = status.get("state", "not started")
-    if state == "running":  # its process is gone, or this would not be asked
+    if state == "running":  # by its status alone: its process has ended without another word
         state += f" when its process ended, at update {status['update']}"
     if status.get("why"):
         state += f": {status['why']}"
@@ -30,7 +42,7 @@ def end(folder: RunFolder, status: dict) -> str:
 
 
 def last_values(folder: RunFolder) -> dict[str, str]:
-    """The last loss and perplexity, or the mean throughput of the repetitions, as text."""
+    """Return the last loss and perplexity, or the mean throughput over repetitions, as text."""
     values: dict[str, float] = {}
     for line in folder.lines("metrics.jsonl"):
         values |= line

@@ -148,7 +148,14 @@ def test_a_finished_run_is_not_repeated(settings, capsys):
     folder = Run(compose(settings)).folder.path
     written = stamps(folder)
     assert call(command, settings) == 0
+    assert capsys.readouterr().out == said.replace("\n", "  (from before)\n")
     assert stamps(folder) == written
+
+
+def test_a_dry_run_only_says_what_it_would_do(settings, tmp_path, capsys):
+    assert call(command, [*settings, "dry_run=true"]) == 0
+    assert capsys.readouterr().out.endswith("paci-a4-b8-s0: not started: would be run\n")
+    assert not (tmp_path / "runs").exists()
 
 
 def test_another_configuration_in_its_folder_is_refused(settings, capsys):
