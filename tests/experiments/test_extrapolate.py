@@ -109,7 +109,7 @@ def test_an_interrupted_command_keeps_what_is_done(tmp_path):
         (GRID.replace("paci", "pac"), "unknown schedule 'pac'"),
         (
             GRID.replace("paci", "zbv").replace("slack:[0,0.25],", ""),
-            "zbv has several stages a rank",
+            "zbv has several stages per rank",
         ),
         (GRID.replace("slack:[0,0.25]", "jitter:1.5"), "cost.jitter must be at least 0 and below"),
     ],
