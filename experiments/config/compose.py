@@ -96,7 +96,7 @@ def _refuse_unusable(override: Override, folder: Path) -> None:
         if (folder / key).is_dir():
             raise ValueError(
                 f"{text!r} gives several options for one run: choose one, or list them in the "
-                f'grid of experiments.sweep, as experiment=q1 "grid=[{{{key}:[{value}]}}]"'
+                f'grid of experiments.sweep, as experiment=trainings "grid=[{{{key}:[{value}]}}]"'
             )
         raise ValueError(
             f"{text!r} gives several values for one setting: write a list as {key}=[1,2], and "
