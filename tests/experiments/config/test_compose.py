@@ -93,7 +93,7 @@ def test_what_cannot_be_composed_is_refused_in_a_sentence(override, sentence):
         ("executor.cost={}", "'executor.cost={}' sets nothing: .* as executor.cost.KEY=VALUE"),
         (
             "method=paci,gpipe",
-            r"several options for one run: .* experiment=trainings \"grid=\[{method:\[paci,gpipe\]}\]",
+            r"choose one, or list them in the grid of .* \"grid=\[{method:\[paci,gpipe\]}\]",
         ),
         ("data.folder=3", "data.folder must be the path of a folder, not 3"),
         ("runs=Makefile", "runs must be the path of a folder, not 'Makefile': Makefile is a file"),
