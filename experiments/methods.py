@@ -21,7 +21,7 @@ from experiments.config import compose
 from experiments.config.derived import cost_of, is_measured, method_of
 from experiments.terminal.command_line import command, overrides, user_errors
 from paci.method import Method
-from paci.simulation.traits import Traits, traits_of
+from paci.traits import Traits, traits_of
 
 PUBLISHED = Path(__file__).resolve().parents[1] / "paper_figures" / "reference" / "methods.csv"
 ANY_MODEL = ["model.layers=10000", "evaluations=1", "tokens=1_000_000_000"]

@@ -4,15 +4,16 @@
     paci.LocalPipeline        the same schedule on real tensors, stages taking turns in one process
     paci.DistributedPipeline  the same again, one process per rank on torch.distributed
 
-A schedule is a rule that all three executors ask what a rank does next. The packages, each of which
-uses those above it only:
+A schedule is a rule that all three executors ask what a rank does next. The layers, each of which
+imports only from itself and from those above it:
 
     actions cost microbatches   what a rank does, and how long it takes
     schedules/                  the rules, fixed orders, and closed forms (`theory`)
     simulation/                 the event loop, its results, the timeline
-    method partition            a schedule with its weights and optimizer; cutting a model
+    method traits partition     a schedule with its weights and optimizer; cutting a model
     stage/                      one stage: its mathematics, weight versions, memory, random numbers
-    segment checkpoint local    results of a `train`, saved state, all stages in one process
+    segment pipeline            results of a `train`, and the interface of both pipelines
+    checkpoint local            saved state; all stages in one process
     distributed/                one process per rank: engine, messages, failures, launching
 
 Everything above `stage/` works without torch, so that `import paci` and a simulation start quickly.

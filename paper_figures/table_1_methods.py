@@ -10,7 +10,7 @@ import yaml
 
 from paci import Cost
 from paci.method import Method
-from paci.simulation.traits import traits_of
+from paci.traits import traits_of
 from paper_figures.command import main
 from paper_figures.published import published
 
