@@ -1,4 +1,4 @@
-"""What only GPUs can show, into runs/bench-gpu.json: python -m benchmarks.gpu
+"""Benchmarks that need GPUs, written to runs/bench-gpu.json: python -m benchmarks.gpu
 
 1 GPU        GPT-2 Medium in several stages (LocalPipeline) against a plain loop, in two precisions:
              seconds a micro-batch, and memory
@@ -11,6 +11,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -98,8 +99,8 @@ def one_gpu(precision: str) -> dict[str, Any]:
 
 def _window_in_stages(precision: str, batch: tuple) -> Callable[[], object]:
     modules = [module.to(batch[0].device) for module in stages_of(STAGES, precision)]
-    line = paci.LocalPipeline(modules, "paci", M, **options())
-    return lambda: line.train([batch] * M)
+    pipeline = paci.LocalPipeline(modules, "paci", M, **options())
+    return lambda: pipeline.train([batch] * M)
 
 
 def _window_of_a_plain_loop(precision: str, batch: tuple) -> Callable[[], object]:
@@ -120,11 +121,11 @@ def ranks(schedule: str) -> dict[str, Any]:
     rank, count = dist.get_rank(), dist.get_world_size()
     device = torch.device("cuda", rank)
     module = stages_of(count)[rank].to(device)
-    line = paci.DistributedPipeline(module, schedule, M, **options())
+    pipeline = paci.DistributedPipeline(module, schedule, M, **options())
     batch = tokens(), tokens()
-    line.train([batch] * M)
-    segment = line.train([batch] * M * WINDOWS)
-    line.close()
+    pipeline.train([batch] * M)
+    segment = pipeline.train([batch] * M * WINDOWS)
+    pipeline.close()
     if segment is None:
         return {}
     efficiency = max(segment.timeline.busy) / segment.seconds
@@ -133,7 +134,7 @@ def ranks(schedule: str) -> dict[str, Any]:
         "seconds a micro-batch": segment.seconds / M / WINDOWS,
         "busiest rank is busy": efficiency,
         "in theory (1F1B's bubble)": bubble_efficiency(count, together),
-        "memory": [memory._asdict() for memory in segment.device_memory or []],
+        "memory": [asdict(rank.memory) for rank in segment.ranks or [] if rank.memory],
     }
 
 
@@ -176,13 +177,13 @@ def dies(note: str) -> None:
     """Train until rank 1 kills itself."""
     rank, count = dist.get_rank(), dist.get_world_size()
     module = stages_of(count)[rank].to(torch.device("cuda", rank))
-    line = paci.DistributedPipeline(module, "paci", M, **options())
+    pipeline = paci.DistributedPipeline(module, "paci", M, **options())
     batch = tokens(), tokens()
     for _ in range(100):
-        if rank == 1 and line.microbatch:
+        if rank == 1 and pipeline.microbatch:
             Path(note).write_text(str(time.monotonic()))
             os.kill(os.getpid(), signal.SIGKILL)
-        line.train([batch] * M)
+        pipeline.train([batch] * M)
 
 
 def timed(window: Callable[[], object], device: torch.device) -> tuple[float, dict[str, Any]]:
@@ -195,7 +196,7 @@ def timed(window: Callable[[], object], device: torch.device) -> tuple[float, di
         window()
     torch.cuda.synchronize(device)
     memory = device_memory(device)
-    return (time.monotonic() - start) / WINDOWS, memory._asdict() if memory else {}
+    return (time.monotonic() - start) / WINDOWS, asdict(memory) if memory else {}
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from paci.distributed.emulated import EmulatedDevice, EmulatedModule, EmulatedTi
 
 
 def empty_and_emulated() -> dict[str, float]:
-    """Seconds a micro-batch, at one of eight ranks."""
+    """Return the seconds of a micro-batch, by kind of stage, at one of eight ranks."""
     torch.set_num_threads(1)
     return {
         "flush": _seconds(_emulated(), stages.KB64, 1, stages.EMULATED),
@@ -22,7 +22,8 @@ def empty_and_emulated() -> dict[str, float]:
 
 
 def real() -> dict[str, float]:
-    """Seconds a micro-batch of two stages of the laptop model, and this rank's peak bytes."""
+    """Return the seconds of a micro-batch in two stages of the laptop model, and this rank's peak
+    bytes."""
     module, make_optimizer, loss_fn, tokens = stages.real_stage()
     m, windows = stages.REAL_M, stages.REAL_WINDOWS
     optimizer = make_optimizer(module.parameters())
@@ -42,15 +43,16 @@ def _seconds(module: nn.Module, size: int, warm_up: int, steps: int) -> float:
 
 
 def _emulated() -> EmulatedModule:
-    """Return a stage that takes its time."""
+    """Return a stage that waits instead of computing, and gives zeros."""
     times = EmulatedTimes(stages.COST, dist.get_rank(), stages.RANKS, seed=0)
     module = EmulatedModule(stages.Empty(), False, times, EmulatedDevice())
-    module.zeros = torch.zeros(1, stages.KB64)
+    module.outputs[torch.Size((1, stages.KB64))] = torch.zeros(1, stages.KB64)
     return module
 
 
 def _step(module: nn.Module, m: int, loss_fn: Callable, batch: torch.Tensor) -> Callable:
-    """Forwards and backwards of `m` micro-batches of `batch`, which is its own target."""
+    """Return a function that runs `m` micro-batches of `batch`, which is its own target, forward
+    and backward."""
     rank, ranks = dist.get_rank(), dist.get_world_size()
     stage = PipelineStage(module, rank, ranks, torch.device("cpu"))
     schedule = Schedule1F1B(stage, m, loss_fn=loss_fn)

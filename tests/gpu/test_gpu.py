@@ -89,7 +89,7 @@ def _rank(schedule: str, order: str, message_dtype: torch.dtype | None = None) -
     segment = pipeline.train(batches())
     loss = pipeline.evaluate(batches(2))
     assert torch.cuda.current_device() == rank
-    assert segment is None or all(m.used >= m.reserved for m in segment.device_memory)
+    assert segment is None or all(r.memory.used >= r.memory.reserved for r in segment.ranks)
     pipeline.close()
     return segment and segment.losses, loss, [p.detach().cpu() for p in stage.parameters()]
 
