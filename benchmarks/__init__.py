@@ -1,2 +1,2 @@
-"""What the project claims of its speed, measured: ratios of two things in one run, a few rates and
-times."""
+"""Measurements of what the project claims of its speed: ratios of two things in one run, a few
+rates and times."""

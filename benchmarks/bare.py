@@ -1,5 +1,7 @@
-"""1F1B by hand, over gloo: the order written down, autograd, and as little else as can be. What
-messages and mathematics cost where nobody decides, checks or notes anything."""
+"""1F1B by hand, over gloo: the order written down, autograd, and as little else as can be.
+
+It measures what messages and mathematics cost where nobody decides, checks or records anything.
+"""
 
 from collections import deque
 
@@ -13,7 +15,7 @@ AHEAD = 4  # receives that are posted before their messages come
 
 
 def empty() -> dict[str, float]:
-    """Seconds a micro-batch, at one of eight ranks."""
+    """Return the seconds of a micro-batch, by size of its messages, at one of eight ranks."""
     torch.set_num_threads(1)
     return {"empty": _seconds(stages.KB64), "empty 512k": _seconds(stages.KB512)}
 
@@ -70,7 +72,7 @@ def _seconds(size: int) -> float:
 
 
 class Messages:
-    """Those of a step from `rank`, in their order."""
+    """The messages of one step from `rank`, received in order."""
 
     def __init__(self, group: dist.ProcessGroup, rank: int, size: int):
         self.group, self.rank, self.size = group, rank, size

@@ -42,7 +42,8 @@ def measure() -> dict[str, float]:
     ours, theirs, by_hand, our_real, their_real = map(_medians, zip(*rounds, strict=True))
 
     def of_theory(seconds: float, together: int) -> float:
-        """`together` micro-batches come from one empty pipeline to the next."""
+        """Return the share of the theoretical rate at which `together` micro-batches, from one
+        empty pipeline to the next, take `seconds` each."""
         return stages.WORK / seconds / bubble_efficiency(stages.RANKS, together)
 
     return {
@@ -63,18 +64,19 @@ def measure() -> dict[str, float]:
         "segment_s": ours["segment"],
         "paci_vs_torch_1f1b": their_real["seconds"] / our_real["seconds"],
         "paci_vs_torch_peak_memory": our_real["bytes"] / their_real["bytes"],
-        "books_share": _books() / stages.WORK,
+        "statistics_share": _seconds_of_statistics() / stages.WORK,
     }
 
 
 def _medians(rounds: Sequence[list[dict[str, float]]]) -> dict[str, float]:
-    """Over the rounds, of what the slowest (or the fullest) rank says in each."""
+    """Return medians over the rounds; a round counts with its slowest (or fullest) rank."""
     worst = [{key: max(rank[key] for rank in ranks) for key in ranks[0]} for ranks in rounds]
     return {key: median(of_round[key] for of_round in worst) for key in worst[0]}
 
 
 def empty_and_emulated() -> dict[str, float]:
-    """Seconds a micro-batch, and of what a segment takes besides, at one of eight ranks."""
+    """Return the seconds of a micro-batch, by kind of stage, and the seconds that a segment takes
+    besides, at one of eight ranks."""
     torch.set_num_threads(1)
     m, emulated = stages.M, {"make_stage": Emulation(stages.COST)}
     flush, empty = stages.EMULATED * m, stages.EMPTY * m
@@ -91,7 +93,7 @@ def empty_and_emulated() -> dict[str, float]:
 def _times(
     schedule: str, accumulation: int, size: int, warm_up: int, count: int, **options
 ) -> tuple[float, float]:
-    """Those of `_trained`, for a segment of `count` micro-batches."""
+    """Return the times of `_trained` for a segment of `count` micro-batches of empty stages."""
     pipeline = paci.DistributedPipeline(
         stages.Empty(), schedule, accumulation, loss_fn=stages.empty_loss,
         optimizer=lambda p: torch.optim.SGD(p, 0.1), **options,
@@ -104,8 +106,9 @@ def _times(
 
 
 def _trained(pipeline: paci.DistributedPipeline, batches: list) -> tuple[float, float]:
-    """Seconds that a micro-batch of a segment takes from its first action to its last, and seconds
-    that the segment takes besides, once: to agree on shapes, to put the books together."""
+    """Train one segment; return the seconds of a micro-batch from the segment's first action to its
+    last, and the seconds that the segment takes besides: to agree on shapes, to gather statistics.
+    """
     before = pipeline.seconds
     whole = stages.timed(lambda: pipeline.train(batches), warm_up=0, steps=1)
     training = pipeline.seconds - before
@@ -113,7 +116,8 @@ def _trained(pipeline: paci.DistributedPipeline, batches: list) -> tuple[float, 
 
 
 def real() -> dict[str, float]:
-    """Seconds a micro-batch of two stages of the laptop model, and this rank's peak bytes."""
+    """Return the seconds of a micro-batch in two stages of the laptop model, and this rank's peak
+    bytes."""
     module, make_optimizer, loss_fn, tokens = stages.real_stage()
     m, windows = stages.REAL_M, stages.REAL_WINDOWS
     pipeline = paci.DistributedPipeline(
@@ -124,15 +128,15 @@ def real() -> dict[str, float]:
     return {"seconds": seconds, "bytes": stages.peak_bytes()}
 
 
-def _books(rounds: int = 5000) -> float:
-    """Seconds that the books of one micro-batch take at a stage: versions, memory, timeline."""
+def _seconds_of_statistics(rounds: int = 5000) -> float:
+    """Return the seconds that a stage takes to record a micro-batch: versions, memory, timeline."""
     module, input = stages.Empty(), torch.zeros(stages.KB64)
-    ledger, saved, steps = VersionTracker(4), SavedTensors(module.parameters()), []
-    seen = WeightsView(0, saved.parameters)
+    versions, saved, steps = VersionTracker(4), SavedTensors(module.parameters()), []
+    view = WeightsView(0, saved.parameters)
     start = time.monotonic()
     for microbatch in range(rounds):
-        for book in (ledger.forward, ledger.backward):
-            book(microbatch, seen)
+        for note in (versions.forward, versions.backward):
+            note(microbatch, view)
             steps.append(Step(0, 0, "F", microbatch, time.monotonic(), time.monotonic(), 0))
         with saved.saving(microbatch, input, saved.parameters):
             pass

@@ -1,4 +1,4 @@
-"""What LocalPipeline costs over a plain training loop, and other weights over live ones."""
+"""LocalPipeline against a plain training loop, and other policies of weights against live ones."""
 
 import time
 from collections.abc import Sequence
@@ -17,14 +17,14 @@ REPEATS = 5
 
 
 def measure() -> dict[str, float]:
-    """Tokens a second of LocalPipeline (8 stages, PACI, the laptop model) over those of a plain
-    loop on the unsplit model: the same micro-batches, accumulation and optimizer.
+    """Return tokens a second of LocalPipeline (8 stages, PACI, the laptop model) over those of a
+    plain loop on the unsplit model: the same micro-batches, accumulation and optimizer.
 
-    At micro-batches of 32 sequences and of 8; the laptop's own runs have 2 to 32. The smaller they
+    Micro-batches have 32 sequences, then 8; the laptop's own runs have 2 to 32. The smaller they
     are, the more it shows that the activations of eight micro-batches in flight leave the
     processor's cache before their backward, and what an action costs in Python.
 
-    And processor time of other weights over that of live ones, at 4 sequences.
+    Processor time of other weights over that of live ones is measured at 4 sequences.
     """
     torch.set_num_threads(1)
     return {
@@ -62,7 +62,8 @@ def _local_vs_plain(microbatch: int, windows: int) -> float:
 
 
 def _vs_live(others: Sequence[str], microbatch: int, windows: int) -> dict[str, float]:
-    """Medians over rounds in which all take their turn; a window is as long as the pipeline."""
+    """Return medians over rounds in which all take their turn. A window has as many micro-batches
+    as the pipeline has stages."""
     config = compose(["scale=laptop"])
     batches = _batches(windows * STAGES, microbatch, config.model.context)
     pipelines = {w: _pipeline(config, STAGES, weights=w) for w in ("live", *others)}

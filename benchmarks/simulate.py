@@ -1,4 +1,4 @@
-"""How fast schedules are simulated, and how little that needs."""
+"""The speed of simulations, and of a cold start to one."""
 
 import subprocess
 import sys
@@ -10,8 +10,8 @@ REPEATS = 5
 
 
 def measure() -> dict[str, float]:
-    """Actions a second on one core at 8 stages; time per action at 1,024 stages over that at 8;
-    seconds from a cold start to a simulated 8 x 512, and whether torch stayed out of it."""
+    """Return actions a second on one core at 8 stages; time per action at 1,024 stages over that
+    at 8; seconds from a cold start to a simulated 8 x 512, which fails if it loads torch."""
     at_8, at_1024 = [], []
     for _ in range(REPEATS):  # side by side, so that a busy moment hits both
         at_8.append(_seconds_per_action(stages=8, microbatches=8192))

@@ -1,5 +1,5 @@
-"""What all sides of a comparison share: stages of as good as nothing, two of a real model, the time
-and the memory that they take."""
+"""Stages that all sides of a comparison share, empty ones and two of a real model, and the time and
+memory that they take."""
 
 import resource
 import time
@@ -21,7 +21,7 @@ VOCABULARY = 257
 
 
 class Empty(nn.Module):
-    """As good as nothing to compute."""
+    """A stage with next to nothing to compute."""
 
     def __init__(self):
         super().__init__()
@@ -36,8 +36,8 @@ def empty_loss(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
 
 
 def real_stage() -> tuple[nn.Module, Callable, Callable, torch.Tensor]:
-    """This rank's half of the laptop model, what makes its optimizer, its loss, and the tokens of
-    a micro-batch, which are its targets as well."""
+    """Return this rank's half of the laptop model, the function that makes its optimizer, its loss,
+    and the tokens of a micro-batch, which are its targets as well."""
     from experiments import models  # seconds to import, which eight emulated ranks can do without
     from experiments.config import compose
     from experiments.optimizers.optimizer import make_optimizer
@@ -50,12 +50,12 @@ def real_stage() -> tuple[nn.Module, Callable, Callable, torch.Tensor]:
 
 
 def peak_bytes() -> int:
-    """Most memory that this process has had."""
+    """Return the most memory, in bytes, that this process has had."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def timed(step: Callable, warm_up: int, steps: int) -> float:
-    """Seconds of one of `steps` steps, from all ranks' start to the end of the last."""
+    """Return the mean seconds of `steps` steps, from all ranks' start to the end of the last."""
     for _ in range(warm_up):
         step()
     dist.barrier()

@@ -82,7 +82,7 @@ def assert_same_results(one: Path, other: Path) -> None:
 
 
 def assert_same_run(one: Path, other: Path) -> None:
-    """The same results and, digit for digit, the same books."""
+    """The same results and, digit for digit, the same metrics and statistics."""
     assert_same_results(one, other)
     for file in ("metrics.jsonl", "stages.jsonl"):
         assert (one / file).read_text() == (other / file).read_text()

@@ -55,7 +55,7 @@ def test_eight_stages(a, units):
 
 
 def test_a_version_is_released_with_its_last_user():
-    """The storages themselves are gone, not only the books of them."""
+    """The storages themselves are gone, not only their entries in the policy."""
     modules = toys.stages(4)
     local = toys.pipeline(modules, "paci", 2, weights="stashed", cost=Cost(1, 1))
     versions, alive = {}, []
