@@ -1,9 +1,9 @@
 # Every target that needs the environment makes it first; `make help` lists the targets.
 #   SCALE    smoke (seconds), laptop (minutes, the default) or paper (GPUs)
-#   CLUSTER  where runs happen: local (the default), inline (that of smoke), or slurm: it never waits
-#   SET      whatever else a sweep is to be told: SET="cluster.partition=gpu cluster.time=600"
+#   CLUSTER  local (the default), inline (the default at SCALE=smoke), or slurm, which only submits
+#   SET      further settings of the sweeps: SET="cluster.partition=gpu cluster.time=600"
 #   AUTHORS  a checkout of the authors' repository, for verify-authors
-#   RUNS     the folder of all runs of a scale, a folder in it for each question
+#   RUNS     the folder of the runs, with a folder for each question (default: runs/SCALE)
 PYTHON  ?= python3
 SCALE   ?= laptop
 CLUSTER ?= $(if $(filter smoke,$(SCALE)),inline,local)
@@ -13,15 +13,15 @@ BIN := .venv/bin
 ENV := .venv/.installed
 PY  := $(BIN)/python -m
 SWEEP = $(PY) experiments.sweep scale=$(SCALE) cluster=$(CLUSTER) $(SET)
-# A throughput run is short, or needs all processors: one at a time in one process, unless on a
-# cluster.
+# Throughput runs are short, or need all processors: their experiments run them one at a time in
+# this process (cluster=inline). Only a cluster other than local replaces that.
 ELSEWHERE = $(addprefix cluster=,$(filter-out local,$(CLUSTER)))
 TIME = $(PY) experiments.sweep scale=$(SCALE) $(ELSEWHERE) $(SET)
 EXTRAPOLATE = $(PY) experiments.extrapolate scale=$(SCALE) runs=$(RUNS)/extrapolation
-# $(call of-runs,COMMAND): of the runs of a sweep, once it is over; on SLURM it has only begun.
+# $(call of-runs,COMMAND): run COMMAND on the finished runs; on SLURM the runs have only begun.
 of-runs = $(if $(filter slurm,$(CLUSTER)),,$(PY) $(1) $(RUNS) $(GO_ON))
-# Status 1, of a run that failed or a figure that could not be made, keeps nobody from the rest:
-# the goal fails at its end. Any other status ends it at once.
+# Exit status 1 (a run failed, or a figure could not be made) does not stop the rest of a target,
+# but the target fails at its end. Any other status stops it at once.
 FAILED := $(shell mktemp -u)
 GO_ON = || { [ $$? = 1 ] && touch $(FAILED); }
 END = @if rm $(FAILED) 2>/dev/null; then echo "not all of it worked: see above" >&2; exit 1; fi
@@ -85,7 +85,7 @@ extrapolate: $(ENV)  ## simulate beyond the paper: up to 1,024 stages, jitter, l
 figures: $(ENV)  ## every table and figure that the logs in RUNS allow
 	$(PY) paper_figures $(RUNS)
 
-report: $(ENV)  ## and all of them on one page, RUNS/figures/report.html
+report: $(ENV)  ## the same, and all of them on one page, RUNS/figures/report.html
 	$(PY) paper_figures $(RUNS) $(GO_ON)
 	$(PY) paper_figures.report $(RUNS)
 	$(END)
@@ -111,10 +111,10 @@ test-stress: $(ENV)  ## run the long tests: many configurations, many crashes
 slurm-up:  ## start a throwaway SLURM on this machine (root, Debian's packages)
 	tests/slurm/up.sh
 
-slurm-down:  ## end it
+slurm-down:  ## stop that SLURM
 	tests/slurm/down.sh
 
-test-slurm: $(ENV) slurm-up  ## run the tests that need a SLURM, on that one
+test-slurm: $(ENV) slurm-up  ## run the tests that need a SLURM on that one
 	$(PY) pytest -q -m slurm tests/slurm
 
 verify-authors: $(ENV)  ## compare paci with the authors' code: AUTHORS=<checkout of it>
@@ -124,7 +124,7 @@ lint: $(ENV)  ## check style
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-format: $(ENV)  ## mend style
+format: $(ENV)  ## apply the style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
