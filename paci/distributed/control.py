@@ -1,8 +1,9 @@
-"""A channel over which every rank tells all others what must not wait for the next message.
+"""A control channel: notices that every rank can send to all ranks, apart from the messages.
 
-That a rank has failed, or that training should stop, is read at once wherever a rank is, and
-costs nothing while there is no such notice. Notices live in torch.distributed's store, which
-answers as long as the process that hosts it lives, whichever rank is gone.
+A notice says that a rank has failed or that training should stop. Every rank reads it at once,
+whatever it waits for, and the channel costs nothing while there is none. Notices live in
+torch.distributed's store, which answers as long as the process that hosts it lives, whichever rank
+is gone.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""What the runtime asks of a rank's device. On a processor there is nothing to wait for.
+"""Operations of the runtime on a rank's device, a GPU; on a processor they do nothing.
 
 Every call names its device. Without a name CUDA takes the thread's current device, GPU 0 in a new
 thread, waits for the wrong GPU, and opens a context there.
@@ -31,7 +31,7 @@ def settle(device: torch.device) -> None:
 
 
 def reset_peaks(device: torch.device) -> None:
-    """Begin to count the peaks of `device_memory` anew."""
+    """Start new peaks of `device_memory`."""
     if on_cuda(device):
         torch.cuda.reset_peak_memory_stats(device)
 

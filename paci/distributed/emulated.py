@@ -1,6 +1,6 @@
-"""Stages that wait instead of computing, for devices that are not there.
+"""Stages that wait instead of computing, in place of devices that this machine does not have.
 
-Messages, rule, statistics and processes are real, so the runtime can be held against theory on a
+Messages, rule, statistics and processes are real, so the runtime can be compared with theory on a
 machine with fewer cores than stages.
 """
 
@@ -20,8 +20,8 @@ from paci.stage.stage import Loss, SendGradient, Stage
 class Emulation:
     """Make stages that take the times of `cost` (seconds) instead of computing.
 
-    It takes the place of `Stage` as the `make_stage` of a `DistributedPipeline`. All stages that
-    one emulation makes share one emulated device. Evaluation is the modules' own.
+    Pass it to `DistributedPipeline` as `make_stage`. All stages that one emulation makes share one
+    emulated device. Evaluation runs the real modules.
     """
 
     def __init__(self, cost: Cost):
@@ -48,11 +48,11 @@ class EmulatedDevice:
         self._overslept = 0.0
 
     def rest(self) -> None:
-        """Be idle: what was overslept before is not made up for."""
+        """Forget what was overslept: the device has been idle since."""
         self._overslept = 0.0
 
     def work(self, seconds: float) -> None:
-        """Be busy for so long."""
+        """Wait for `seconds`, less what was overslept before."""
         end = time.monotonic() + seconds - self._overslept
         while (left := end - time.monotonic()) > 0:
             time.sleep(left)
@@ -81,15 +81,17 @@ class EmulatedTimes:
 
 
 class EmulatedModule(nn.Module):
-    """Takes the place of `module` in training: its forwards and backwards give zeros after the
-    times of the stage. In evaluation it is `module`, and notes what its output looks like."""
+    """A stand-in for `module`.
+
+    In training, forwards and backwards wait for the times of the stage and give zeros. In
+    evaluation it runs `module` and notes the shape of the output for every shape of input."""
 
     def __init__(
         self, module: nn.Module, is_last: bool, times: EmulatedTimes, device: EmulatedDevice
     ):
         super().__init__()
         self.module, self.is_last, self.times, self.device = module, is_last, times, device
-        self.microbatch = 0  # at work
+        self.microbatch = 0  # the one in work
         self.backward_is_split = False
         self.outputs: dict[torch.Size, torch.Tensor] = {}  # zeros like it, by shape of the input
 
@@ -143,7 +145,7 @@ class EmulatedStage(Stage):
 
     @contextmanager
     def _half(self, kind: str, microbatch: int) -> Iterator[None]:
-        """Half of a backward takes its own time, however often autograd comes by."""
+        """Wait for half of a backward once, however often autograd runs `_Wait.backward` inside."""
         self.module.work(kind, microbatch)
         self.module.backward_is_split = True
         yield
@@ -151,7 +153,11 @@ class EmulatedStage(Stage):
 
 
 class _Wait(torch.autograd.Function):
-    """The parameter gives autograd something to come back to at the first stage, too."""
+    """Wait in the forward and in the backward, and give zeros.
+
+    The parameter makes autograd run the backward at the first stage, too, whose input needs no
+    gradient.
+    """
 
     @staticmethod
     def forward(

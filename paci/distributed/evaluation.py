@@ -1,4 +1,4 @@
-"""Forwards only, through a pipeline of ranks that is as full as it gets.
+"""Evaluation: forwards only, through a pipeline of ranks that is kept full.
 
     tick      0    1    2    3          every stage does micro-batch `tick - stage`
     stage 0   0F0  0F1  0F2

@@ -1,8 +1,9 @@
-"""Which rank failed first? One answer, at every rank.
+"""Failures of ranks: every rank raises the same error, which names the rank that failed first.
 
-A rank that raises says so on the control channel before its connections close. One that is killed
-cannot; its neighbours see their connections close and say so for it. A rank that ends because of
-that looks lost to its own neighbours as well, so the first notice on the channel is the cause.
+A rank that raises posts a notice on the control channel before its connections close. A rank that
+is killed cannot; its neighbours see their connections close and post the notice for it. A rank that
+ends because of that looks lost to its own neighbours as well, so the first notice on the channel is
+the cause.
 """
 
 import signal
@@ -27,11 +28,14 @@ class Refused(ValueError):
 
 
 class RankFailed(RuntimeError):
-    """A rank of this pipeline has failed, this one or another; says which, at what, and why.
+    """A rank of this pipeline has failed, this one or another.
 
-    kind     the name of the exception that it raised; or, of a rank that could say nothing itself,
-             the signal that killed it, `EXIT` (it just ended) or `LOST` (others hear no more of it)
-    message  the exception's; or all there is to say
+    rank        the one that failed; None if that is not known
+    stage       the stage that it was at, or None
+    microbatch  the micro-batch that it was at, or None
+    kind        the name of the exception that the rank raised; or, if it could post no notice, the
+                signal that killed it, `EXIT` (it ended) or `LOST` (its connections closed)
+    message     the exception's, or a sentence about the end of the rank
     """
 
     def __init__(
@@ -42,7 +46,7 @@ class RankFailed(RuntimeError):
         kind: str,
         message: str,
     ):
-        # `args` make the same failure again: pickled from a process, or read from a notice.
+        # Pickle and notices carry `args`, from which the same failure is made again.
         super().__init__(rank, stage, microbatch, kind, message)
         self.rank, self.stage, self.microbatch = rank, stage, microbatch
         self.kind, self.message = kind, message
@@ -51,14 +55,14 @@ class RankFailed(RuntimeError):
     def of(
         cls, rank: int | None, error: BaseException, where: Where = (None, None)
     ) -> "RankFailed":
-        """Return the failure of a `rank` that raised `error`; `error` itself if it is one."""
+        """Return the failure of a `rank` that raised `error`; `error` itself if that is one."""
         if isinstance(error, cls):
             return error
         return cls(rank, *where, type(error).__name__, str(error))
 
     @classmethod
     def of_notice(cls, notice: Notice | None) -> "RankFailed | None":
-        """Return the failure that a notice on the control channel tells of, if it does."""
+        """Return the failure that a notice on the control channel reports; None for others."""
         if notice is None:
             why = "the process that holds torch's store is gone"
             return cls(None, None, None, LOST, why)
@@ -66,7 +70,7 @@ class RankFailed(RuntimeError):
 
     @property
     def died(self) -> bool:
-        """Return whether the process ended without a word."""
+        """Return whether the process ended without posting a notice."""
         return self.kind == EXIT or self.kind in SIGNALS
 
     @property
@@ -86,8 +90,8 @@ class RankFailed(RuntimeError):
 
 
 def report_failure(rank: int, error: BaseException) -> RankFailed:
-    """Return the `RankFailed` behind the `error` that ends this `rank`. At the rank that failed,
-    and only there, print where in its code."""
+    """Return the `RankFailed` behind the `error` that ends this `rank`; print the traceback at the
+    rank that failed, and only there."""
     failure = RankFailed.of(rank, error)
     if failure.rank == rank:
         traceback.print_exception(error)
@@ -95,7 +99,7 @@ def report_failure(rank: int, error: BaseException) -> RankFailed:
 
 
 class FailureMonitor:
-    """Lets a failure of any rank end the work of all ranks, with the same `RankFailed`.
+    """End the work of all ranks, with the same `RankFailed`, when any rank fails.
 
     `disconnect` closes this rank's connections, so that nobody waits for it any more.
     """
@@ -116,12 +120,12 @@ class FailureMonitor:
         self, first_microbatch: int = 0, where: Callable[[], Where] = lambda: (None, None)
     ) -> Iterator[None]:
         """If any rank fails inside, every rank raises the same `RankFailed`, and all pipelines are
-        broken: the next guard refuses to begin.
+        broken: the next guard raises RuntimeError.
 
         `where` returns the stage and the micro-batch that this rank is at; the micro-batches of
         the links count from `first_microbatch`. `Refused`, which all ranks raise before any work,
-        breaks nothing. What is no Exception (Ctrl-C, an exit) ends this process in its own way,
-        after the others were told.
+        breaks nothing. An error that is no `Exception` (Ctrl-C, an exit) is raised as it is here,
+        after the other ranks were told.
         """
         self.check_unbroken()
         try:
@@ -173,6 +177,6 @@ class FailureMonitor:
         return own
 
     def _post(self, failure: RankFailed) -> None:
-        """Tell all ranks; if the store is gone, and with it the channel, they know."""
+        """Tell all ranks. If the store is gone, and with it the channel, they know already."""
         with suppress(RuntimeError):
             self._control.post({"failed": failure.args})

@@ -98,7 +98,7 @@ class GlooChannel(Channel):
         return self.send(spec.empty())
 
     def receive(self, spec: Spec) -> GlooMessage:
-        # Outside of the try: that there is no room is no lost connection.
+        # Outside of the try: too little memory is no lost connection.
         tensor = spec.empty(in_transit(spec.dtype, self._message_dtype))
         try:
             work = self._backend.recv([tensor], self._peer, self._tag)
@@ -112,16 +112,16 @@ class GlooChannel(Channel):
 
 
 def new_gloo_groups(batch: bool = True) -> dict[str, dist.ProcessGroup]:
-    """Make a group of all ranks for each kind of message, whose threads are scheduled as a `batch`;
-    every rank does."""
+    """Make a group of all ranks for each kind of message; every rank calls it. The groups' threads
+    are scheduled as a `batch`."""
     everyone = list(range(dist.get_world_size()))
     with batch_scheduling(batch):
         return {kind: dist.new_group(everyone, backend="gloo") for kind in (FORWARD, BACKWARD)}
 
 
 def gloo_backend(group: dist.ProcessGroup) -> Any:
-    """Return what carries the group's messages. The group itself would look it up for each
-    message, by way of PyTorch's dispatcher, which is a tenth of what a message costs."""
+    """Return the backend that carries the group's messages. The group itself would look it up for
+    each message through PyTorch's dispatcher, which is a tenth of what a message costs."""
     return group._get_backend(torch.device("cpu"))
 
 

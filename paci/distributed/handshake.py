@@ -1,4 +1,4 @@
-"""What ranks settle before they train: the shapes of messages, and one clock."""
+"""Agreements of the ranks before they train: the shapes of messages, and one clock."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -21,11 +21,11 @@ def exchange_shapes(
     batches: Sequence[Batch],
     sizes: Sequence[int] | None = None,
 ) -> Specs:
-    """Return {stage: what enters it} for what enters and leaves this rank's `stages`.
+    """Return {stage: specs of the messages that enter it} of this rank's `stages` and the next.
 
-    One micro-batch goes through all stages of the pipeline, in evaluation mode; of a window whose
-    micro-batches have `sizes`, one of each size does. If a stage cannot take it, every rank raises
-    the same error. Stage i of the pipeline is at `rank_of[i]`.
+    One micro-batch goes through all stages of the pipeline, in evaluation mode; if the
+    micro-batches of a window have different `sizes`, one of each size. If a stage cannot take its
+    input, every rank raises the same error. Stage i of the pipeline is at `rank_of[i]`.
     """
     if sizes is None:
         sizes = [0]  # one size, whichever it is
@@ -39,7 +39,7 @@ def exchange_shapes(
 def _exchange(
     ranks: RankGroup, stages: Sequence[Stage], rank_of: Sequence[int], batch: Batch
 ) -> Mapping[int, Spec]:
-    """Return {stage: what enters it}, of a micro-batch that is like `batch`."""
+    """Return {stage: spec of the message that enters it} for micro-batches like `batch`."""
     specs: dict[int, Spec | None] = {}  # None: an earlier stage could not take its input
     problem: Exception | None = None
     for stage in stages:
@@ -84,8 +84,8 @@ def _receive(ranks: RankGroup, source: int, device: torch.device) -> Spec | None
 def clock_offset(ranks: RankGroup, rounds: int = 16) -> float:
     """Return the seconds to add to this rank's `time.monotonic` to get rank 0's.
 
-    Ranks on one machine share that clock. Otherwise rank 0 answers with its time, which is taken
-    to be that of the middle of the fastest of a few round trips.
+    Ranks on one machine share that clock. Otherwise rank 0 answers a few questions with its time,
+    and the answer of the fastest round trip is taken to be the time at the middle of that trip.
     """
     boots = ranks.gather(Path("/proc/sys/kernel/random/boot_id").read_text())
     if len(set(boots)) == 1:

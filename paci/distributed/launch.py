@@ -123,7 +123,7 @@ def _run(
     arguments: tuple[Any, ...],
     pipe: Connection,
 ) -> None:
-    """Be a rank, from beginning to end."""
+    """Run `function` as one rank, send the report through `pipe`, and end the process."""
     status = 1
     try:
         torch.set_num_threads(max(1, torch.get_num_threads() // ranks))
@@ -148,8 +148,8 @@ Report = tuple[bool, Any]
 def _watch(
     processes: Sequence[BaseProcess], pipes: Sequence[Connection]
 ) -> list[tuple[Report | None, int | None]]:
-    """Return (its report, if it made one; its exit status) of every process, once all have
-    ended."""
+    """Return (report, exit status) for every process once all have ended; the report is None for
+    a process that sent none."""
     reports: list[Report | None] = [None] * len(processes)
     open_pipes = dict(zip(pipes, range(len(pipes)), strict=True))
     until = float("inf")
@@ -160,7 +160,7 @@ def _watch(
         for pipe in connection.wait(list(open_pipes), left):
             assert isinstance(pipe, Connection)
             rank = open_pipes.pop(pipe)
-            with suppress(EOFError):  # it died without a word
+            with suppress(EOFError):  # it died without a report
                 reports[rank] = pickle.loads(pipe.recv_bytes())
             processes[rank].join(GRACE)
             report = reports[rank]
@@ -184,8 +184,11 @@ def _failure(rank: int, report: Report | None, status: int | None) -> RankFailed
 
 
 def _first(failures: list[RankFailed]) -> RankFailed:
-    """Return the cause of the others. A process that was killed could not say where it was; the
-    ranks that waited for it can."""
+    """Return the failure that caused the others.
+
+    A process that was killed could not report its stage and micro-batch; they are taken from a rank
+    that waited for it.
+    """
     died = [failure for failure in failures if failure.died]
     for death in died or failures:
         for witness in failures:
@@ -197,8 +200,8 @@ def _first(failures: list[RankFailed]) -> RankFailed:
 
 @contextmanager
 def _short_temporary_folder() -> Iterator[None]:
-    """Let multiprocessing put its Unix sockets into a folder whose path is short enough, whatever
-    TMPDIR says."""
+    """Let multiprocessing put its Unix sockets into a folder with a short path, whatever TMPDIR
+    is."""
     before = tempfile.tempdir
     if len(os.fsencode(tempfile.gettempdir())) > LONGEST_FOLDER:
         short = [path for path in ("/tmp", "/var/tmp", "/dev/shm") if os.access(path, os.W_OK)]

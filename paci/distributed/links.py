@@ -19,8 +19,8 @@ from paci.distributed.transport import Link, Receiver, Sender, Spec, Transport
 from paci.stage.stage import Stage
 
 Specs = dict[int, Sequence[Spec]]
-"""{stage: what enters it}, of the micro-batches of a window in turn, or one for all micro-batches.
-Gradients look like the activations that they belong to."""
+"""{stage: specs of what enters it}, one for each micro-batch of a window, or one for all.
+A gradient has the spec of the activation that it belongs to."""
 
 
 class Links:
@@ -89,7 +89,7 @@ class Links:
 def open_transport(
     links: Sequence[Link], rank: int, device: torch.device, message_dtype: torch.dtype | None
 ) -> Transport:
-    """Return what carries messages between devices like `device`."""
+    """Return the transport between devices like `device`: NCCL for GPUs, else gloo."""
     if on_cuda(device):
         return NcclTransport(links, rank, device, message_dtype)
     return GlooTransport(links, rank, message_dtype)
@@ -107,8 +107,8 @@ def all_links(rank_of: Sequence[int]) -> list[Link]:
 
 
 def drain(senders: Iterable[Sender], receivers: Iterable[Receiver], skipped: int = 0) -> None:
-    """Wait until all messages have been taken and have come, but for the last `skipped` of each
-    link, which no rank sends after an early stop."""
+    """Wait until all messages have been sent and received. After an early stop the last `skipped`
+    of each link are never sent, and not waited for."""
     for sender in senders:
         sender.drain(skipped)
     for receiver in receivers:

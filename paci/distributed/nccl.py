@@ -179,8 +179,8 @@ class NcclChannel(Channel):
         self._backend = None
 
     def _post(self, operation: Any, tensor: torch.Tensor) -> Any:
-        """Start an NCCL operation. Errors of the device, want of memory among them, are no lost
-        connection."""
+        """Start an NCCL operation; raise ConnectionError if the peer is gone. Errors of the device,
+        such as too little memory, pass as they are."""
         try:
             return operation([tensor], self._peer, 0)
         except dist.DistBackendError as error:

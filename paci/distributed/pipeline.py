@@ -35,14 +35,15 @@ class DistributedPipeline:
     """Train a pipeline of which this process holds `stages`: a module, or several, in order.
 
     Every rank of the default process group makes one, with the same arguments but its own stages.
-    They are those of `paci.pipeline.Pipeline`, where `weights` is a name, and:
+    `paci.pipeline.Pipeline` describes the arguments that are not listed here, and the methods;
+    `weights` must be a name.
 
     order          "dynamic": the schedule decides by what has arrived; "static": the order that it
                    takes at the default `Cost()` is fixed in advance. Results then repeat bitwise;
                    on GPUs only under `torch.use_deterministic_algorithms(True)`
     message_dtype  floating-point type in which messages travel, for example torch.bfloat16, which
                    rounds activations and gradients; None: their own
-    make_stage     makes a stage from the arguments of `Stage`, say `emulated.Emulation`
+    make_stage     makes a stage from the arguments of `Stage`; `emulated.Emulation` is another
 
     Raises ValueError, at every rank, for unknown names, impossible sizes and unequal arguments.
     Once any rank has failed, every later call raises RuntimeError at every rank.

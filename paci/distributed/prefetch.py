@@ -1,4 +1,4 @@
-"""Batches are on a rank's GPU one micro-batch ahead.
+"""Prefetching: batches are copied to a rank's GPU one micro-batch ahead.
 
 thread    build, copy m + 1 ┐      build, copy m + 2 ┐
 engine    ...  forward of m └▶ ... forward of m + 1  └▶ ...
@@ -23,7 +23,8 @@ def batches_for(stages: Sequence[Stage], batches: Sequence[Batch]) -> Sequence[B
 
 
 class Prefetched(Sequence[Batch]):
-    """Whoever reads a batch lets a thread build the next one and copy what `stages` read of it."""
+    """Batches on the device of `stages`. While one is in use, a thread builds the next one and
+    copies what the stages read of it."""
 
     def __init__(self, batches: Sequence[Batch], stages: Sequence[Stage]):
         self._batches = batches

@@ -1,4 +1,4 @@
-"""The group of all ranks, in which they compare, collect and raise together."""
+"""The group of all ranks, in which they compare settings, gather values and raise together."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

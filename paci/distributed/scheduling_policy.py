@@ -1,13 +1,13 @@
-"""A message does not preempt the rank that computes; the rank that waits for it runs afterwards.
+"""Linux's batch scheduling policy, under which a message does not preempt a rank that computes.
 
     usual    rank 2  F5 ──┐ message to rank 3   ┌── F5      two switches, and cold caches
              rank 3       └─ reads, posts, ... ─┘
     batch    rank 2  F5 ─────── F5 ┐
              rank 3                └─ reads, posts, ...
 
-Linux calls the first wake-up preemption. Without it ranks get more done where they outnumber
-processors; time slices end as ever. Ranks that drive GPUs have processors of their own, and would
-only wake up later.
+Linux calls the first case wake-up preemption. Without it, ranks that outnumber the processors get
+more done; time slices end as ever. Ranks that drive GPUs have processors of their own and would
+only wake up later, so they keep the usual policy.
 """
 
 import os
@@ -20,7 +20,7 @@ def batch_scheduling(enabled: bool = True) -> Iterator[None]:
     """Put this thread under Linux's SCHED_BATCH (see sched(7)) inside the block.
 
     Threads and processes that it starts there stay under it. A thread that was given another
-    policy than the usual one keeps it, and so does every thread where none may be chosen.
+    policy than the usual one keeps it, and so does every thread where the system forbids a change.
     """
     changed = enabled and _change(os.SCHED_OTHER, os.SCHED_BATCH)
     try:

@@ -1,4 +1,4 @@
-"""One segment of training at one rank: what surrounds its `Engine`.
+"""One segment of training at one rank, around its `Engine`: links, notices, statistics, result.
 
 senders, receivers ─▶ engine ─▶ drained links ─▶ statistics of all ranks ─▶ Segment
                         ▲

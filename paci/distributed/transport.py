@@ -5,8 +5,9 @@
 
 A `Channel` carries tensors: `GlooChannel` between processors, `NcclChannel` between GPUs. Messages
 of one link arrive in order, and both ends know the shape of each, so that a message is the bare
-tensor. Neither gloo nor NCCL tells that a message has come unless somebody waits for it. So each
-link has a thread that waits, asleep, and posts its next receives before their messages come.
+tensor. Neither gloo nor NCCL reports that a message has come unless a thread waits for it. So each
+link has a thread that waits, asleep, and posts its next receives (between GPUs: those of the
+doorbells, see `nccl.py`) before their messages come.
 """
 
 from abc import ABC, abstractmethod
@@ -200,7 +201,7 @@ class Receiver(Thread):
         self.start()
 
     def stop_after(self, count: int) -> None:
-        """Take the messages from `count` on for placeholders: all ranks stop early."""
+        """Drop the messages from `count` on: after an early stop they are placeholders."""
         self._wanted = count
 
     def make_room(self) -> None:
