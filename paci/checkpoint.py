@@ -1,4 +1,4 @@
-"""Checkpoints: one file a stage, each written by the process that holds it, valid together only.
+"""Checkpoints: one file per stage, written by the process that holds it; valid only together.
 
     checkpoints/
       000000120/               micro-batches done when it was taken, all stages drained
@@ -27,7 +27,7 @@ from paci.stage.stage import Stage
 
 MANIFEST = "manifest.json"
 State = dict[str, Any]
-"""What belongs to no single stage; "microbatch", the micro-batches done, names the checkpoint."""
+"""Values of the whole pipeline; "microbatch", the micro-batches done, names the checkpoint."""
 
 
 def save(folder: Path, stages: Sequence[Stage], state: State, keep: int = 2) -> Path:
@@ -113,7 +113,7 @@ def taken_at(folder: Path) -> int:
 
 
 def load(checkpoint: Path, stages: Sequence[Stage]) -> State:
-    """Set model, optimizer and version of `stages`, however many wrote the checkpoint; returns its
+    """Set model, optimizer and version of `stages`, however many wrote the checkpoint; return its
     `state`. Raises ValueError, before it sets anything, if a tensor is missing or does not fit."""
     state, tensors = read(checkpoint, stages)
     restore(stages, state, tensors)
@@ -148,7 +148,7 @@ def _draft(folder: Path, state: State) -> Path:
 
 
 def _read(part: Path, stages: Sequence[Stage], known: Container[str]) -> dict[str, torch.Tensor]:
-    """Read what the file holds of `stages`, and no more: one process need not have room for all."""
+    """Read the tensors of `stages` from the file, and no others; all may not fit in memory."""
     own = set(names_of(stages))
     tensors = {}
     with safe_open(part, "pt") as file:

@@ -157,8 +157,9 @@ class LocalPipeline:
         checkpoint.save(folder, self.stages, state, keep)
 
     def load(self, folder: Path) -> bool:
-        """Go on from the newest valid checkpoint below `folder`, by however many stages it was
-        written; return whether there is one.
+        """Go on from the newest valid checkpoint below `folder`, however many stages wrote it.
+
+        Return whether there is one.
 
         Raises ValueError if it does not fit the stages.
         """

@@ -78,7 +78,7 @@ class Method:
 
     @property
     def flushes(self) -> bool:
-        """Whether the pipeline is drained between updates."""
+        """True if the pipeline is drained between updates."""
         return SCHEDULES[self.schedule].flushes
 
     @property

@@ -1,4 +1,4 @@
-"""How the sequences of a window are dealt to its micro-batches."""
+"""The sizes of the micro-batches of a window."""
 
 
 def sizes(batch: int, microbatches: int) -> list[int]:

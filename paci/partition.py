@@ -12,7 +12,7 @@ from paci.schedules.theory import in_flight_bound
 
 @dataclass(frozen=True)
 class UnitCost:
-    """What one unit of a model costs the stage that holds it.
+    """The cost of one unit of a model to the stage that holds it.
 
     time              its forward and backward of one micro-batch, in any one unit (seconds, FLOPs)
     parameter_bytes   one copy of its weights

@@ -28,10 +28,9 @@ class Pipeline(Protocol):
     lr_lambda      factor on its learning rate as a function of the stage's own version; or one
                    such function for each stage
     loss_fn        (output of the last stage, target) -> scalar mean over the micro-batch
-    seed           of all random numbers, from 0 to 2^63 - 1: dropout (together with stage and
-                   micro-batch) and the jitter of the cost
+    seed           seeds all random numbers: dropout (together with stage and micro-batch) and the
+                   jitter of the cost; from 0 to 2^63 - 1
     measure_every  updates between two samples of how far the weights move (0: never)
-
     batch          the sequences of one window, where its micro-batches are not equally large: the
                    first (batch mod a) of them have one more, and each loss weighs as many
                    sequences as its micro-batch has; None: all losses weigh 1/a
@@ -69,11 +68,11 @@ class Pipeline(Protocol):
 
     @property
     def reports(self) -> bool:
-        """Whether this process knows the losses, and so reports."""
+        """True at the process that knows the losses."""
 
     @property
     def interrupted(self) -> bool:
-        """Whether the last segment was asked to end early, and did so after a whole window."""
+        """True if the last segment was asked to end early, and did so after a whole window."""
 
     def close(self) -> None:
         """Give back what the pipeline holds."""
@@ -89,8 +88,8 @@ class Pipeline(Protocol):
 
 
 class SegmentGuard:
-    """Knows whether micro-batches are in flight, so that nobody takes weights from inside a segment
-    for those of its end.
+    """Refuses calls that need a drained pipeline while micro-batches are in flight, and all calls
+    once a segment was cut short.
 
     drained ──▶ in flight ──▶ drained
                     └── an exception ──▶ broken, for ever
@@ -117,8 +116,8 @@ class SegmentGuard:
 
     @contextmanager
     def segment(self, stages: Sequence[Stage]) -> Iterator[None]:
-        """Hold a segment of `stages`; whatever ends it early leaves the pipeline broken, and in
-        the modules nothing but their weights."""
+        """Run a segment of `stages` inside the block. An exception breaks the pipeline for ever; of
+        the segment it leaves only the weights in the modules."""
         self._in_flight = True
         try:
             yield
@@ -131,8 +130,8 @@ class SegmentGuard:
 
 
 def check_sizes(stages: Sequence[Stage], batches: Sequence[Batch]) -> None:
-    """Raise ValueError unless what `stages` read of each micro-batch, the first of the pipeline its
-    input and the last its target, has as many sequences as the `batch` of the pipeline gives it."""
+    """Raise ValueError unless every micro-batch has as many sequences as the pipeline's `batch`
+    gives it. Inputs are checked where the first stage is, targets where the last is."""
     sizes = stages[0].sizes
     if sizes is None:
         return

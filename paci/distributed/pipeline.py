@@ -121,7 +121,7 @@ class DistributedPipeline:
 
     @property
     def reports(self) -> bool:
-        """Whether this rank knows the losses, and so reports: it holds the last stage."""
+        """True at the rank that knows the losses, the one of the last stage."""
         return any(stage.is_last for stage in self.stages)
 
     def train(
@@ -223,8 +223,9 @@ class DistributedPipeline:
             self.gather(None)
 
     def load(self, folder: Path) -> bool:
-        """Go on from the newest valid checkpoint below `folder`, by however many stages it was
-        written; return whether there was one.
+        """Go on from the newest valid checkpoint below `folder`, however many stages wrote it.
+
+        Return whether there is one.
 
         Raises ValueError, at every rank and before anything is set, if it does not fit the stages
         of one.

@@ -113,8 +113,8 @@ class Schedule(ABC):
         """
 
     def truncated(self, microbatches: int) -> "Schedule":
-        """Return the rule for the first `microbatches` only. A rule that goes by counts needs no
-        change; an order that is written down does."""
+        """Return the rule for the first `microbatches` only: itself, unless its order is written
+        down."""
         return self
 
     def in_flight_limit(self, stage: int) -> int:

@@ -1,4 +1,4 @@
-"""Simulation of a schedule, without tensors, and what it measures."""
+"""Simulation of a schedule, without tensors, and the quantities that it measures."""
 
 from collections.abc import Iterable
 from functools import cached_property

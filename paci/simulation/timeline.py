@@ -1,4 +1,4 @@
-"""What happened when: rows of actions, as numbers, as a picture in text, and as a trace file."""
+"""Timelines: rows of actions with their times, as numbers, as a picture in text, as a trace."""
 
 import json
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ class Timeline:
 
     @property
     def makespan(self) -> float:
-        """From the start of the first action to the end of the last."""
+        """Time from the start of the first action to the end of the last."""
         return max(row.end for row in self.rows) - min(row.start for row in self.rows)
 
     @property
@@ -45,21 +45,23 @@ class Timeline:
         return max(self.busy) / self.makespan
 
     def updates(self, row: Step) -> bool:
-        """Whether `row` ends in its stage's update."""
+        """Return whether `row` ends in its stage's update."""
         return row.kind in ENDS_BACKWARD and (row.microbatch + 1) % self.accumulation == 0
 
     def orders(self) -> list[list[Action]]:
-        """The actions of each rank from first to last."""
+        """Return the actions of each rank from first to last."""
         orders: list[list[Action]] = [[] for _ in range(self.ranks)]
         for row in sorted(self.rows, key=lambda row: row.start):
             orders[row.rank].append(Action(row.stage, row.kind, row.microbatch))
         return orders
 
     def ascii(self, unit: float | None = None) -> str:
-        """A picture for small cases: one line a rank, one cell a `unit` (default: the shortest
-        action). `3` is the forward of micro-batch 3, `3'` its backward, `3i` and `3w` the halves
-        of a split one, `-` goes on, `.` waits, and `|` is the stage's own update. With several
-        stages on a rank, actions are written in full, like `2F3`.
+        """Return a picture for small cases: a line per rank, a cell per `unit` (default: the
+        shortest action).
+
+        `3` is the forward of micro-batch 3, `3'` its backward, `3i` and `3w` the halves of a split
+        one, `-` goes on, `.` waits, and `|` is the stage's own update. With several stages on a
+        rank, actions are written in full, like `2F3`.
 
         >>> from paci import simulate, Cost
         >>> run = simulate("1f1b-flush", 2, microbatches=2, accumulation=2, cost=Cost(1, 1))

@@ -1,4 +1,4 @@
-"""The whole backward of a graph: the gradients of the weights, and that of the input."""
+"""The whole backward of a graph: the gradients of the weights and of the input."""
 
 import torch
 from torch.autograd.graph import GradientEdge, get_gradient_edge

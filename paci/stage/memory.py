@@ -1,10 +1,9 @@
-"""What a stage holds beside its parameters, in bytes: activations, parameter copies, gradients,
-optimizer state.
+"""Memory of a stage beside its parameters: activations, copies, gradients, optimizer state.
 
 Autograd keeps the tensors that a backward will need. Most are activations. Some are the stage's
-own parameters, which cost nothing, being there anyway. And some are *copies* of parameters: under
-autocast a linear layer saves its own low-precision copy of the weight, so that every micro-batch
-in flight holds the weights of its forward, and the stage no longer holds one version only.
+own parameters, which are there anyway and cost nothing. Others are *copies* of parameters: under
+autocast a linear layer saves a low-precision copy of its weight, so every micro-batch in flight
+holds the weights of its forward, and the stage holds more than one version.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,7 +18,7 @@ from paci.stage.torch_private import sparse_bytes
 
 @dataclass
 class MemoryUsage:
-    """Bytes held.
+    """Bytes that a stage holds beside its parameters.
 
     activations   tensors that the micro-batches in flight need for their backwards
     copies        parameters beyond the live ones, held by graphs in flight or by the policy
@@ -34,12 +33,12 @@ class MemoryUsage:
 
 
 class SavedTensors:
-    """Counts the bytes that the micro-batches in flight keep for their backwards, and those that
-    an update finds and leaves.
+    """Count the bytes that micro-batches in flight keep for their backwards, and the bytes of
+    gradients and optimizer state around an update.
 
-    What a forward saves depends on the shape of its input, so one micro-batch of each shape is
-    weighed, through autograd's hooks, and all of that shape weigh the same. Hooks cost time and
-    switch PyTorch's own check for changed tensors off; the other micro-batches are spared both.
+    The tensors that a forward saves depend on the shape of its input. So autograd's hooks measure
+    one micro-batch of each shape, and the others of that shape count the same. Hooks cost time and
+    switch off PyTorch's check for changed tensors, so the other micro-batches run without.
     """
 
     def __init__(self, parameters: Iterable[torch.Tensor]):
@@ -50,22 +49,22 @@ class SavedTensors:
         self.clear()
 
     def clear(self) -> None:
-        """Start new peaks, and weigh anew."""
+        """Start new peaks, and measure every shape again."""
         self.peak = MemoryUsage()
         self._of_shape: dict[torch.Size, MemoryUsage] = {}
 
     def saving(
         self, microbatch: int, input: torch.Tensor, parameters: Sequence[torch.Tensor]
     ) -> AbstractContextManager[None]:
-        """Return a context: what autograd saves inside is held by `microbatch`, with this `input`,
-        until `release`. The module runs on `parameters`."""
+        """Return a context in which autograd saves tensors for `microbatch`, which holds them until
+        `release`. Inside, the module runs on `parameters` and `input`."""
         if input.shape in self._of_shape:
             self._hold(microbatch, self._of_shape[input.shape])
             return nullcontext()
-        return self._weighing(microbatch, input.shape, parameters)
+        return self._measuring(microbatch, input.shape, parameters)
 
     def add_activations(self, microbatch: int, bytes: int) -> None:
-        """Add what `microbatch` holds beyond its forward: gradients between two halves."""
+        """Add `bytes` to what `microbatch` holds: gradients between the halves of its backward."""
         held = self._in_flight[microbatch]
         self._in_flight[microbatch] = MemoryUsage(held.activations + bytes, held.copies)
         self._now.activations += bytes
@@ -77,18 +76,18 @@ class SavedTensors:
         self._note_peak()
 
     def before_update(self) -> None:
-        """Note the gradients of a window, which are complete."""
+        """Note the bytes of the gradients, which are complete at the end of a window."""
         found = (_nbytes(p.grad) for p in self.parameters if p.grad is not None)
         self.peak.gradients = max(self.peak.gradients, sum(found))
 
     def after_update(self, optimizer: torch.optim.Optimizer) -> None:
-        """Note the state of `optimizer`, which has all that it will ever have."""
+        """Note the bytes of the state of `optimizer`, which is complete after its first step."""
         state = (value for kept in optimizer.state.values() for value in kept.values())
         left = sum(_nbytes(value) for value in state if isinstance(value, torch.Tensor))
         self.peak.optimizer = max(self.peak.optimizer, left)
 
     def release(self, microbatch: int) -> None:
-        """Take away what `microbatch` held, whose backward is done."""
+        """Subtract what `microbatch` held, whose backward is done."""
         held = self._in_flight.pop(microbatch)
         self._now.activations -= held.activations
         self._now.copies -= held.copies
@@ -104,7 +103,7 @@ class SavedTensors:
         self.peak.copies = max(self.peak.copies, self._now.copies + self._versions)
 
     @contextmanager
-    def _weighing(
+    def _measuring(
         self, microbatch: int, shape: torch.Size, parameters: Sequence[torch.Tensor]
     ) -> Iterator[None]:
         with saved_tensors(parameters) as saved:

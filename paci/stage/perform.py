@@ -1,4 +1,4 @@
-"""One action of a stage, with what it takes from its neighbours and what it sends to them.
+"""One action of a stage, with the messages that it takes from its neighbours and sends to them.
 
     F     take(i, F) ─▶ forward  ─▶ send(i + 1, F)
     B, I  take(i, B) ─▶ backward ─▶ send(i - 1, B)

@@ -1,4 +1,4 @@
-"""A micro-batch tried out on a stage before any work, so that what does not fit is said in time."""
+"""A trial of one micro-batch on a stage, which reports before any training what does not fit."""
 
 from collections.abc import Callable, Sequence
 
@@ -17,11 +17,11 @@ def probe(
     input: torch.Tensor,
     target: torch.Tensor | None,
 ) -> torch.Tensor:
-    """Return what the stage at `position` makes of `input` when it is `run`, detached.
+    """Return `run(input)`, the output of the stage at `position`, detached.
 
-    Raises ValueError if the stage cannot take the input or would change it, if what it gives is no
-    tensor of floating-point numbers (of the last stage: no single one, for it is the loss), or if
-    it trains tensors that are not among its `parameters`.
+    Raises ValueError if the stage cannot take the input or changes it in place, if the output is no
+    tensor of floating-point numbers (at the last stage, whose output is the loss: no single
+    number), or if the stage trains tensors that are not among its `parameters`.
     """
     stage = f"stage {position.index}"
     leaf = input.detach()

@@ -18,8 +18,8 @@ def check_seed(seed: int) -> int:
 
 
 class rng_of:
-    """A context in which PyTorch's default generator of `device` (dropout uses it) draws what
-    this micro-batch draws at this stage; afterwards it goes on as if nothing had been drawn."""
+    """A context in which PyTorch's default generator of `device`, which dropout uses, is seeded for
+    this micro-batch at this stage; afterwards the generator has its former state again."""
 
     __slots__ = ("_generator", "_key", "_state")
 

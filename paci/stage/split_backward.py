@@ -1,4 +1,4 @@
-"""A backward in two halves: the gradient of the input now, those of the weights later.
+"""A backward in two halves: the gradient of the input now, the gradients of the weights later.
 
     output ──▶ fork ──▶ node ──▶ fork ──▶ input       the trunk: all nodes that lead to the input
                  │                 │

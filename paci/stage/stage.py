@@ -36,7 +36,7 @@ Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 
 class _Graph(NamedTuple):
-    """What the forward of a micro-batch leaves for its backward."""
+    """The part of a micro-batch's forward that its backward needs."""
 
     input: torch.Tensor
     output: GradientEdge  # not the tensor: an activation that was sent on need not be kept here
@@ -54,7 +54,7 @@ class Stage:
     loss_fn        (output, target) -> scalar mean over the micro-batch; the last stage's only
     weights        which weights an action sees: a name in `paci.stage.weights.WEIGHTS`, or a
                    function that makes a policy from the module, the optimizer and the position
-    seed           of the random numbers (dropout), together with stage and micro-batch
+    seed           seeds the random numbers (dropout), together with stage and micro-batch
     measure_every  updates between two samples of how far the weights move (0: never)
     batch          the sequences of one window, shared out by `paci.microbatches.sizes`: each loss
                    then weighs its micro-batch's part of them; None: all losses weigh 1/a
@@ -255,8 +255,8 @@ class Stage:
             return (self._loss(output, target) if self.is_last else output).contiguous()
 
     def probe(self, input: torch.Tensor, target: torch.Tensor | None = None) -> torch.Tensor:
-        """Return what `evaluate` would, after `paci.stage.probe` has found that a micro-batch like
-        this can be trained on; else it raises ValueError."""
+        """Return what `evaluate` returns, after a check that the stage can train on micro-batches
+        like this one; see `paci.stage.probe` for the ValueErrors."""
 
         def run(input: torch.Tensor) -> torch.Tensor:
             output: torch.Tensor = self.module(input)

@@ -1,4 +1,5 @@
-"""Which weights an action sees. One file holds one policy; `policy.py` says what a policy is."""
+"""Policies of weights: which version an action sees. One file holds one policy; `policy.py` defines
+what a policy is."""
 
 from collections.abc import Callable
 
@@ -19,7 +20,7 @@ WEIGHTS: dict[str, type[Policy]] = {
 
 
 def make_policy(weights: str | MakePolicy) -> MakePolicy:
-    """Return what makes the policy called `weights`; a function that makes one is returned as is.
+    """Return the class of the policy called `weights`; return a function that makes one as it is.
 
     Raises ValueError for an unknown name.
     """

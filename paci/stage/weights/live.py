@@ -1,4 +1,4 @@
-"""PACI's answer: there is one copy, every action sees the newest, an update writes it in place.
+"""Live weights, as in PACI: one copy, which every action sees and an update writes in place.
 
     version    0 ─────────── 1 ─────────── 2
     forward    sees 0

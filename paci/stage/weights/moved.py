@@ -1,4 +1,4 @@
-"""One copy of the weights, moved while an action lasts."""
+"""Policies with one copy of the weights, which is moved while an action lasts."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,8 +13,8 @@ class Moved(Policy):
     """A policy that shows an action the weights a few steps ahead, or a few steps back.
 
     The parameters are written in place, so that a forward saves the parameter itself, views of it
-    included, and its backward reads what the parameter holds by then. What it held before is set
-    aside and comes back bitwise.
+    included, and its backward reads what the parameter holds by then. The former values are set
+    aside and come back bitwise.
     """
 
     _aside_bytes = 0

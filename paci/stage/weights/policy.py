@@ -46,7 +46,7 @@ class Position:
 
 
 class Policy(ABC):
-    """The weights of one stage: those of `module`, which `optimizer` updates, at `position`."""
+    """The weights of one stage: the parameters of `module`, which `optimizer` updates."""
 
     name: ClassVar[str]
 

@@ -5,7 +5,7 @@
     backward                                 of the same micro-batch sees 2
 
 How many steps ahead is known exactly: backwards are in order, so those of window k see version k.
-What the steps will be is predicted from the optimizer, which averages its gradients: each is taken
+The steps themselves are predicted from the optimizer's average of its gradients: each step is taken
 to be like the next.
 """
 
@@ -25,8 +25,8 @@ class Predicted(Moved):
     """A forward sees the weights moved ahead by the optimizer's predicted step, once for each
     update until its backward.
 
-    Raises ValueError for an optimizer whose steps nobody here can predict. Parameters that it does
-    not hold never move.
+    Raises ValueError for an optimizer whose steps `steps.py` cannot predict. Parameters that the
+    optimizer does not hold never move.
     """
 
     name = "predicted"

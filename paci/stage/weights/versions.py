@@ -71,7 +71,7 @@ class Versioned(Policy):
 
     @property
     def newest(self) -> Version:
-        """What the parameters hold now."""
+        """The version that the parameters hold now."""
         return self._newest or Version(tuple(parameter.data for parameter in self.parameters))
 
     def acquire(self, version: Version) -> None:
