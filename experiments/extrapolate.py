@@ -5,7 +5,6 @@ Each point becomes a line of simulations.jsonl in the folder `runs`; points that
 are skipped.
 """
 
-import json
 import multiprocessing
 import os
 import signal
@@ -18,6 +17,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 from omegaconf import DictConfig, OmegaConf
 
+import runlog
 from experiments import CONF
 from experiments.config import select
 from experiments.config.accepted import check_folder
@@ -74,16 +74,14 @@ def done(file: Path) -> set[Point]:
     """Return the points in `file`; cut off half a line that a killed process has left."""
     if not file.exists():
         return set()
-    lines = file.read_bytes().splitlines(keepends=True)
-    if lines and not lines[-1].endswith(b"\n"):
-        half = lines.pop()
-        os.truncate(file, file.stat().st_size - len(half))
+    content = file.read_bytes()
+    os.truncate(file, content.rfind(b"\n") + 1)
+    rows, _ = runlog.read_lines(file)
     known = set()
-    for line in lines:
+    for row in rows:
         try:
-            read = json.loads(line)
-            known.add(Point(*(read[name] for name in Point._fields)))
-        except (ValueError, KeyError, TypeError):
+            known.add(Point(*(row[name] for name in Point._fields)))
+        except (KeyError, TypeError):
             continue
     return known
 
@@ -97,7 +95,7 @@ def extrapolate(todo: Sequence[Point], file: Path, processes: int) -> None:
         ends = {pool.submit(simulated, point): point for point in todo}
         try:
             for end in as_completed(ends):
-                _append(file, ends[end]._asdict() | end.result())
+                runlog.append(file, [ends[end]._asdict() | end.result()])
                 bar.update(ends[end].actions)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
@@ -136,12 +134,6 @@ def simulated(point: Point) -> dict:
         "peak_in_flight": max(run.peak_in_flight),
         "clock": "simulated",
     }
-
-
-def _append(file: Path, line: dict) -> None:
-    """Append a line in one piece, so that a reader sees all of it or nothing."""
-    with file.open("a") as lines:
-        lines.write(json.dumps(line) + "\n")
 
 
 def _leave_signals_to_the_parent() -> None:

@@ -62,7 +62,7 @@ def main() -> None:
         label, hours, gpus = method_of(config).label, run_hours(config, rate), ranks(config)
         rows[label, config.batch, gpus, f"{hours:.3g}"] += hours * gpus
     seeds = len({config.seed for config in configs})
-    theirs = {row: papers_gpu_hours(row[0], row[1], seeds) for row in rows if trains(configs)}
+    theirs = {row: papers_gpu_hours(row[0], row[1], seeds) for row in rows if paper_sized(configs)}
     table = [
         (*row, f"{gpu_hours:,.0f}", f"{theirs[row]:,.0f}" if theirs.get(row) else "–")
         for row, gpu_hours in rows.items()
@@ -74,16 +74,16 @@ def main() -> None:
         f"at {rate / 1e12:.1f} TFLOP/s sustained by a busy GPU"
     )
     if in_paper := sum(filter(None, theirs.values())):
-        print(f"The paper's hours for those of them that it trained: {in_paper:,.0f} GPU-hours")
+        print(f"The paper needed {in_paper:,.0f} GPU-hours for the runs that it trained, too")
 
 
-def trains(configs: Sequence[DictConfig]) -> bool:
-    """Return whether these runs are the paper's in size, and so may stand beside its hours."""
+def paper_sized(configs: Sequence[DictConfig]) -> bool:
+    """Return whether these are trainings of the paper's size, which its hours may stand beside."""
     return all(config.task == "training" and config.scale == "paper" for config in configs)
 
 
 def papers_gpu_hours(method: str, batch: int, seeds: int) -> float | None:
-    """Return the GPU-hours of so many trainings in the paper; None if it has none such."""
+    """Return the GPU-hours of `seeds` such trainings in the paper; None if it has none."""
     hours = PAPER_HOURS.get((batch, method))
     return None if hours is None else hours * PAPER_GPUS * seeds
 

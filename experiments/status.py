@@ -5,7 +5,6 @@ if there is one, and, for a run whose process died, from the log of its job.
 """
 
 import argparse
-import json
 import os
 import sys
 import time
@@ -17,6 +16,7 @@ from typing import NamedTuple
 from omegaconf import DictConfig
 from tabulate import tabulate
 
+import runlog
 from experiments.run.folder import RESULTS, RunFolder
 from experiments.slurm import jobs
 from experiments.slurm.log import last_words
@@ -152,11 +152,11 @@ def _of_result(state: str, why: str, job: jobs.Job | None) -> tuple[str, str]:
 def _left(folder: RunFolder, status: dict) -> str:
     """Return the time that the run will still take, at the pace of its last start."""
     try:
-        environment = folder.path / "environment.json"
-        first = json.loads(environment.read_text())[-1]["from_update"]
-        now = (folder.path / "status.json").stat().st_mtime
+        environment = folder.path / runlog.ENVIRONMENT
+        first = runlog.read_json(environment, list)[-1]["from_update"]
+        now = (folder.path / runlog.STATUS).stat().st_mtime
         pace = (now - environment.stat().st_mtime) / (status["update"] - first)
-    except (OSError, ValueError, KeyError, IndexError, ZeroDivisionError):
+    except (OSError, ValueError, TypeError, KeyError, IndexError, ZeroDivisionError):
         return ""
     return _duration(pace * (status["updates"] - status["update"]))
 

@@ -1,21 +1,18 @@
 """Break down the time of a run: python -m experiments.timeline RUN
 
 Prints how long each rank was busy and what it waited for, in seconds on the clock of the run, or in
-the units of the given costs. If the run kept its timeline (timeline=true), writes it to
+the units of the given costs. If the run recorded its timeline (timeline=true), writes it to
 RUN/trace.json, which https://ui.perfetto.dev opens.
 """
 
 from collections import Counter, defaultdict
 from pathlib import Path
 
-import pandas
-from omegaconf import OmegaConf
 from tabulate import tabulate
 
 import runlog
+from experiments.run.timelines import load_timeline
 from experiments.terminal.command_line import command, run_folder, user_errors
-from paci.simulation.event_loop import Step
-from paci.simulation.timeline import Timeline
 
 WAITING = ("input", "gradient", "backpressure")
 
@@ -27,7 +24,7 @@ def main() -> None:
         rows = table(run)
         print(tabulate(rows, headers="keys", floatfmt=".3f", missingval="–"))
         if recorded := any((run / runlog.TIMELINE).glob("*.parquet")):
-            read(run).perfetto(run / runlog.TRACE)
+            load_timeline(run).perfetto(run / runlog.TRACE)
     if recorded:
         print(f"\n{run / 'trace.json'}: the same action by action, for https://ui.perfetto.dev")
     else:
@@ -72,31 +69,6 @@ def table(run: Path) -> list[dict]:
             row |= {f"waits for {cause} ({unit})": waits[cause] for cause in WAITING}
         rows.append(row)
     return rows
-
-
-def keep(timeline: Timeline, file: Path, first: int, seconds: float) -> None:
-    """Write the timeline of a segment that began with micro-batch `first` of the run, after
-    `seconds` of training. Columns are the fields of `paci.simulation.event_loop.Step`;
-    micro-batches and times count from the start of the run."""
-    rows = pandas.DataFrame(timeline.rows, columns=Step._fields)
-    rows = rows.assign(
-        microbatch=rows.microbatch + first, start=rows.start + seconds, end=rows.end + seconds
-    )
-    with runlog.drafted(file) as draft:
-        rows.to_parquet(draft, index=False)
-
-
-def read(run: Path) -> Timeline:
-    """Return the timeline of all segments that `keep` wrote. Raises ValueError if it is damaged."""
-    try:
-        rows = pandas.read_parquet(run / runlog.TIMELINE)
-        accumulation = OmegaConf.load(run / "config.yaml").method.accumulation
-    except Exception as error:
-        raise ValueError(
-            f"{run}: timeline.parquet or config.yaml cannot be read ({type(error).__name__})"
-        ) from error
-    steps = [Step(*row) for row in rows.itertuples(index=False)]
-    return Timeline(steps, int(rows["rank"].max()) + 1, accumulation)
 
 
 if __name__ == "__main__":

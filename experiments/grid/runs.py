@@ -29,11 +29,11 @@ IMPLIED = {"batch": "batches", "seed": "seeds"}
 
 
 def grid(overrides: Sequence[str]) -> list[DictConfig]:
-    """The runs of the experiment that `overrides` select, each a configuration of its own.
+    """Return the configuration of each run of the experiment that `overrides` select.
 
-    A run that several entries describe is one run. Raises ValueError if no experiment is named, for
-    an override that the grid would not heed, for an entry that cannot be read, and for two
-    different runs of one name.
+    A run that several entries describe is returned once. Raises ValueError if no experiment is
+    named, for an override that the grid would replace, for an entry that cannot be read, and for
+    two different runs of one name.
     """
     base = compose(overrides)
     if "grid" not in base:
@@ -54,7 +54,7 @@ def grid(overrides: Sequence[str]) -> list[DictConfig]:
 
 
 def _points(axes: Axes, base: DictConfig) -> Iterator[dict]:
-    """The combinations of `axes` and of the implied ones."""
+    """Return the combinations of `axes` and of the implied axes."""
     if {"batch", "microbatch"} <= set(axes):
         raise ValueError("an entry of the grid names batch or microbatch, not both")
     implied = {"seed": axes.get("seed", base.seeds)}  # last: the runs of one cell follow each other
@@ -66,7 +66,7 @@ def _points(axes: Axes, base: DictConfig) -> Iterator[dict]:
 
 
 def _configure(point: dict, chosen) -> DictConfig:
-    """The configuration in which groups are `chosen`, and values set, as `point` says."""
+    """Return the configuration of a `point`: `chosen` composes its groups, its values are set."""
     groups = {key: value for key, value in point.items() if (CONF / key).is_dir()}
     config = deepcopy(chosen(tuple(f"{group}={option}" for group, option in groups.items())))
     values = {key: value for key, value in point.items() if key not in groups}
@@ -83,7 +83,7 @@ def _configure(point: dict, chosen) -> DictConfig:
 
 
 def _refuse_unheeded(overrides: Sequence[str], keys: set[str]) -> None:
-    """Raise ValueError for an override of what every run of the grid sets anew."""
+    """Raise ValueError for an override of a key that the grid sets anew in every run."""
     for override in parse(overrides):
         key, given = override.key_or_group, override.input_line
         if key in IMPLIED:

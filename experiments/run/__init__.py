@@ -9,4 +9,5 @@ stages pipelines       a stage's module, and the pipeline on one of the executor
 rank                   ranks that torchrun or SLURM started
 task                   the work of a run, of which there are two kinds:
 training throughput    training on a budget of tokens, and measuring tokens/s
+timelines              the times of all actions, on disk
 """

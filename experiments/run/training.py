@@ -122,10 +122,10 @@ class Training(Task):
         file = self.folder.orders / f"{self.done:09d}.csv"
         write(file, write_orders(segment.timeline.orders()))
         if self.config.timeline:
-            from experiments import timeline  # not above: it loads pandas
+            from experiments.run.timelines import save_timeline  # not above: it loads pandas
 
             file = self.folder.timeline / f"{self.done:09d}.parquet"
-            timeline.keep(segment.timeline, file, first, seconds)
+            save_timeline(segment.timeline, file, first, seconds)
 
     def save_model(self) -> None:
         """Save the model for transformers to read, each stage by the rank that has it."""

@@ -17,6 +17,7 @@ from transformers import GPT2LMHeadModel
 from experiments import replay, timeline
 from experiments.config import compose
 from experiments.run.run import Run
+from experiments.run.timelines import load_timeline
 from paci.distributed.launch import spawn
 from paci.schedules import theory
 from tests.experiments import fleet
@@ -152,7 +153,7 @@ def test_where_the_time_went(emulated, capsys):
 
 
 def test_the_timeline_is_on_one_clock(emulated):
-    whole = timeline.read(emulated)
+    whole = load_timeline(emulated)
     assert whole.ranks == 2
     for rank in range(2):
         rows = sorted((row for row in whole.rows if row.rank == rank), key=lambda row: row.start)

@@ -49,4 +49,4 @@ def test_the_papers_trainings_took_16_100_gpu_hours(capsys, monkeypatch):
     rows = [line.split("  ") for line in said.splitlines() if "paci" in line or "flush" in line]
     assert len(rows) == 6
     assert not any(row[-1].strip() == "–" for row in rows)
-    assert said.endswith("those of them that it trained: 16,133 GPU-hours\n")
+    assert said.endswith("The paper needed 16,133 GPU-hours for the runs that it trained, too\n")

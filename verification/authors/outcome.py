@@ -10,7 +10,7 @@ import torch
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a training computed; lists of lists are per stage.
+    """The results of a training; lists of lists are per stage.
 
     losses       of every micro-batch, in their order, not scaled
     weights      {stage/name: tensor} after the last update

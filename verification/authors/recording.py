@@ -28,7 +28,7 @@ class AuthorsFailed(Exception):
 
 
 class Event(NamedTuple):
-    """What a stage noted; see `recorder.py`."""
+    """The events that a stage recorded; see `recorder.py`."""
 
     kind: str
     number: int
