@@ -11,9 +11,9 @@ from analysis.variants import Variant
 from paci.schedules import SCHEDULES
 
 RECIPE = ("model", "data", "optimizer", "tokens", "stages")
-"""Keys that runs must share, besides the method, before their losses may be compared. They must
-also share the precision and, on a clock that plays given times, these times, which decide the
-order of actions."""
+"""Keys that runs must share, besides the method, before their losses may be compared. Runs must
+also share the precision and, unless they are real, the times on their clock, which decide the order
+of actions."""
 
 REAL = "distributed"
 """The executor whose times are those of real computation."""

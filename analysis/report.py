@@ -1,8 +1,8 @@
-"""A list of the runs of a folder and of what was made of them: python -m analysis.report RUNS
+"""List the runs of a folder and what was made of them: python -m analysis.report RUNS
 
-Runs by experiment and state, every run that is not a result and why, and of the last
-`python -m paper_figures RUNS`: which figures and tables were made, of how many runs and seeds, and
-which were not, and why.
+The report counts runs by experiment and state, and says of every run that is not a result why it is
+none. It lists the figures and tables that the last `python -m paper_figures RUNS` made, with their
+numbers of runs and seeds, and those that it did not make, with the reason.
 """
 
 import argparse
@@ -56,7 +56,7 @@ def not_results(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def outdated(items: Iterable[Item], frames: Frames) -> list[Item]:
-    """Items that were made from other runs than those that are a result now."""
+    """Return the items that were made from other runs than those that are a result now."""
     return [
         item
         for item in items

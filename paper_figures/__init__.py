@@ -20,19 +20,18 @@ Beyond the paper:
     utilisation                     jitter, late messages and depth, and what slack buys
     zero_bubble                     the simulator against published bubble rates
 
-They lie in RUNS/figures, with `manifest.json`, which says of each what it was made of, or why it
-was not.
-`python -m paper_figures.report RUNS` puts all of it on one page.
+The files are written to RUNS/figures. Its `manifest.json` names the runs behind each, or the reason
+why it was not made. `python -m paper_figures.report RUNS` puts all of them on one page.
 
-A module is a figure or table, and is found, if it has
+A module is found as a figure or table if it has
 
-    NEEDS = "training"       the task of the runs that it reads, or several: "training",
-                             "throughput", "simulations"; None if it needs no runs
-    draw(frames) -> Figure, table(frames) -> DataFrame, or both: of `analysis.read_runs`, all of
-                             the runs there are; without the argument if NEEDS is None
-    note(table) -> str       if the table has to say something below itself
+    NEEDS = "training"          the tasks of the runs that it reads: "training", "throughput" or
+                                "simulations", several in a tuple; None if it needs no runs
+    draw(frames) -> Figure      and `table(frames) -> DataFrame`, or one of the two. `frames` are
+                                those of `analysis.read_runs`; no argument if NEEDS is None
+    note(table) -> str          the text below the table, if there is any
 
-and ends in `sys.exit(main(["its_name"]))`, so that `python -m paper_figures.its_name RUNS` makes
-it alone. The first sentence of its docstring is its title. It raises `CannotAnswer` with a sentence
+It ends in `sys.exit(main(["its_name"]))`, so that `python -m paper_figures.its_name RUNS` makes it
+alone. The first paragraph of its docstring is its title. It raises `CannotAnswer` with a sentence
 if the runs do not suffice.
 """

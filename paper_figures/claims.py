@@ -22,19 +22,19 @@ def table(frames: Frames, thresholds: Thresholds = PAPERS_WAY) -> pd.DataFrame:
 
 def note(made: pd.DataFrame) -> str:
     return (
-        "Ours: means over seeds ± half of their 95% interval (Student's t), of differences and "
-        "ratios seed by seed; the paper's ± is as it prints it. Final losses (nats per token of "
-        f"either's data) and perplexities count as flush's within {MARGIN} and {MARGIN:.0%}, by "
-        f"two one-sided tests at 5%; throughputs are equal within {LEAST_TOLERANCE:.0%}, or as far "
-        "as the paper's own differ at that size of micro-batches. Of other means, a rule says "
-        f"{HOLDS} or {FAILS} only if all of the 95% interval does; of spreads, by Fisher's test. "
-        "The same rules judge the numbers that the paper prints, as if its seeds were "
+        "Ours: means over seeds ± half of their 95% interval (Student's t); differences and ratios "
+        "are taken seed by seed. The paper's ± is as printed. A final loss counts as flush's "
+        f"within {MARGIN} nats per token of its data, and a perplexity within {MARGIN:.0%}, by two "
+        f"one-sided tests at 5%. Throughputs count as equal within {LEAST_TOLERANCE:.0%}, or as "
+        "far as the paper's own differ at that micro-batch size. On other means a rule says "
+        f"{HOLDS} or {FAILS} only if the whole 95% interval does; it compares spreads by Fisher's "
+        "test. The same rules judge the numbers that the paper prints, as if its seeds were "
         f"independent. {UNDECIDED.capitalize()}: it was measured, but both answers remain open; "
-        "the number of seeds is what would decide with a probability of 80%. "
-        f"{UNTESTABLE.capitalize()}: runs of this scale or on this clock cannot tell. "
-        f"{UNTESTED.capitalize()}: the runs it takes are not there. A small run's verdict is about "
-        "that run: scale and clock are part of it. The extrapolation's rest on no run, but on "
-        "published numbers and on simulation."
+        "so many seeds would decide with a probability of 80%. "
+        f"{UNTESTABLE.capitalize()}: runs at this scale or on this clock cannot tell. "
+        f"{UNTESTED.capitalize()}: the runs that the rule needs are not there. A verdict on a "
+        "small run is about that run: scale and clock belong to it. The claims about the "
+        "extrapolation rest on published numbers and simulation, not on runs."
     )
 
 

@@ -41,8 +41,8 @@ def draw(frames: Frames, thresholds: Thresholds = PAPERS_WAY) -> Figure:
     style.legend(fig, [it.variant for it in shown])
     style.footnote(
         fig,
-        "Mean and ± 1 std over seeds. Arrows: from the time of the flush that is first at the "
-        "lowest threshold to PACI's, and the mean of the seeds' ratios.",
+        "Mean and ± 1 std over seeds. An arrow leads from the time at which the first flush "
+        "reaches the lowest threshold to PACI's; its number is the mean over seeds of their ratio.",
         style.mapped_note(shown),
         style.byte_note(made),
         style.sentence(left_out),

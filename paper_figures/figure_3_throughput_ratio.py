@@ -1,5 +1,5 @@
-"""Figure 3: flush's throughput over PACI's against micro-batches of an update, for each size, with
-m/(m+N-1)."""
+"""Figure 3: flush's throughput over PACI's against micro-batches of an update, for each micro-batch
+size, beside m/(m+N-1)."""
 
 import sys
 
@@ -50,10 +50,11 @@ def table(frames: Frames) -> pd.DataFrame:
 
 def note(made: pd.DataFrame) -> str:
     return (
-        "Tokens/s, or tokens per unit on the clock named simulated; ± half of the 95% interval. "
-        "The efficiency m/(m+N-1) is of equal stages; where their busy times differ, a flush idles "
-        "less, and PACI deviates from that by what the column of the stages' own times says. "
-        "Paper's: from the total runtimes of its Table 4, where it has this m and size."
+        "Flush and PACI: tokens/s, or tokens per unit of cost on the clock named simulated. ±: "
+        "half of the 95% interval. The efficiency m/(m+N-1) holds for equal stages. A flush of "
+        "unequal stages idles less; the column 'with the stages' own times' is PACI's deviation "
+        "with their efficiency. Paper's: from the total runtimes in its Table 4, where that has "
+        "this m and micro-batch size."
     )
 
 

@@ -48,8 +48,9 @@ def table() -> pd.DataFrame:
 def note(_: pd.DataFrame) -> str:
     return (
         f"{RANKS} ranks with equal stages; a backward takes twice a forward, messages no time. "
-        "Bubble: idle share of the time from one update to the next, by m/(m+N-1), "
-        "mV/(mV+N-1) and, for PACI, 0; simulated: by the rule itself. Drift bound: ⌈(N-1)/a⌉."
+        "Bubble: idle share of the time from one update to the next, in closed form: 1 - m/(m+N-1) "
+        "for flush, 1 - mV/(mV+N-1) for interleaved flush, 0 for PACI. Simulated: the same share "
+        "when the rule itself runs. Drift bound: ⌈(N-1)/a⌉."
     )
 
 

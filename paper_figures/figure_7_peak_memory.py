@@ -32,15 +32,15 @@ def table(frames: Frames) -> pd.DataFrame:
             "flush (MiB)": wide["flush"] / 2**20,
             "PACI (MiB)": wide["PACI"] / 2**20,
             "PACI / flush": wide["PACI"] / wide["flush"],
-            "paper's": ["below flush's pipe" if m < n else "equal" for m, n in _full(wide)],
+            "paper's": ["flush below PACI" if m < n else "equal" for m, n in _full(wide)],
         }
     )
 
 
 def note(made: pd.DataFrame) -> str:
     return (
-        "The fullest rank's peak: on CUDA that of its allocator, elsewhere of the bytes that each "
-        "stage counts of its own tensors. A flush of fewer micro-batches than ranks never fills "
+        "Peak of the fullest rank: on CUDA as its allocator counts it, elsewhere as its stages "
+        "count the bytes of their tensors. A flush of fewer micro-batches than ranks never fills "
         "its pipeline and holds less than PACI, in the paper too (m = 4)."
     )
 
@@ -71,8 +71,8 @@ def draw(frames: Frames) -> Figure:
     style.size_legend(fig, colours, looks)
     style.footnote(
         fig,
-        "The fullest rank's peak: on CUDA that of its allocator, elsewhere of the bytes that each "
-        "stage counts of its own tensors.",
+        "Peak of the fullest rank: on CUDA as its allocator counts it, elsewhere as its stages "
+        "count the bytes of their tensors.",
         style.partial_note(frames.of(NEEDS).partial),
     )
     return fig

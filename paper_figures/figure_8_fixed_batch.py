@@ -39,7 +39,7 @@ def table(frames: Frames) -> pd.DataFrame:
 def note(made: pd.DataFrame) -> str:
     return (
         "Where m does not divide the batch, its first micro-batches have one sequence more, as in "
-        "the paper. ±: half of the 95% interval of the mean over repetitions, in % of it."
+        "the paper. ±: half of the 95% interval of the mean over repetitions, in % of the mean."
     )
 
 

@@ -43,12 +43,12 @@ def table(frames: Frames) -> pd.DataFrame:
 
 def note(made: pd.DataFrame) -> str:
     given = bool((made["clock"] == GIVEN_COSTS).any())
+    units = " The clock named simulated counts units of given costs, not seconds." if given else ""
     return (
-        "Micro-batches in sequences; where m does not divide the batch, the smaller of two sizes. "
-        "±: half of the 95% interval of the mean over repetitions (Student's t), in % of it. "
-        "Simulated, emulated and real times are of different things and compare within each."
-        + " The clock named simulated counts units of given costs, not seconds."
-        * given
+        "Micro-batch: its sequences, or the smaller of two sizes where m does not divide the "
+        "batch. ±: half of the 95% interval of the mean over repetitions (Student's t), in % of "
+        "the mean. Simulated, emulated and real times measure different things: compare each with "
+        f"its own kind only.{units}"
     )
 
 

@@ -46,15 +46,15 @@ def table(frames: Frames) -> pd.DataFrame:
 
 def note(made: pd.DataFrame) -> str:
     return (
-        "Peaks of the bytes that each stage counts of its own tensors; of a rank with several "
-        "stages the sum of theirs, which is a bound. Allocated: the peak of CUDA's allocator, "
-        "where there is one. Flush with fewer micro-batches than ranks never fills its pipeline, "
-        "and holds less than PACI."
+        "Peaks of the bytes that each stage counts of its own tensors. The peaks of a rank's "
+        "stages are added up, which is an upper bound where it has several. Allocated: the peak of "
+        "CUDA's allocator, where there is one. Flush with fewer micro-batches than ranks never "
+        "fills its pipeline, and holds less than PACI."
     )
 
 
 def draw(frames: Frames) -> Figure:
-    """Draw, left, PACI beside the flush, rank by rank; right, the fullest rank of every method."""
+    """Draw PACI beside flush, rank by rank (left), and the fullest rank of every method (right)."""
     held = _held(frames)
     settings = [_richest(group) for _, group in held.groupby(["scale", "source"])]
     most = max(len(_of_methods(group)) for group in settings)
@@ -77,7 +77,8 @@ def draw(frames: Frames) -> Figure:
         fig,
         "Peaks of the bytes that each stage counts of its own tensors, "
         f"{counted(runs, 'run')}. Left: plain bars are flush, hatched ones PACI. Right: the "
-        "fullest rank of each method; of a rank with several stages the sum of theirs, a bound.",
+        "fullest rank of each method. The peaks of a rank's stages are added up, which is an upper "
+        "bound where it has several.",
         style.partial_note(frames.of(NEEDS).partial),
     )
     return fig

@@ -1,8 +1,8 @@
-"""One page with everything that was made of a folder of runs: python -m paper_figures.report RUNS
+"""Put all figures, tables and claims on one page: python -m paper_figures.report RUNS
 
-RUNS/figures/report.html holds all it shows: it opens from disk, without a network or a script. It
-is made of what `python -m paper_figures RUNS` left in RUNS/figures, of the runs, and of their
-`environment.json`.
+RUNS/figures/report.html contains all that it shows, and opens from disk without a network or a
+script. It is made from the files that `python -m paper_figures RUNS` wrote into RUNS/figures, the
+runs, and their `environment.json`.
 """
 
 import argparse

@@ -18,8 +18,9 @@ from paper_figures.published import published
 NEEDS = None
 UNIT = "samples/GPU/s"
 SOURCE = (
-    "Published: Qi et al., ICLR 2024, Table 4; PACI: their 1F1B over m/(m+N-1), at the memory of "
-    "1F1B. Simulated: the times that they profiled, no slack, only computation and messages."
+    "Published: Qi et al., ICLR 2024, Table 4; for PACI their throughput of 1F1B over m/(m+N-1), "
+    "at the memory of 1F1B. Simulated: at the times that they profiled, computation and messages "
+    "only, without slack."
 )
 MARKS = {  # Okabe and Ito's palette, and a shape each
     "1F1B": (style.FLUSH, "o"),
@@ -75,16 +76,16 @@ def draw() -> Figure:
         handletextpad=0.2,
     )
     style.footnote(
-        fig, SOURCE, "The larger the mark, the more micro-batches m: three numbers each."
+        fig, SOURCE, "Three marks for each schedule: the larger, the more micro-batches m."
     )
     return fig
 
 
 def note(_: pd.DataFrame) -> str:
     return SOURCE + (
-        " Ours are faster than published, likely because the profiled times leave out embedding, "
-        "head, kernel launches and ranks that stand still for a message. ZB-2p runs our order, "
-        "which idles more than theirs where windows are short (zero_bubble)."
+        " Simulated throughput is above published, likely because the profiled times leave out "
+        "embedding, head, kernel launches and ranks that wait for a message to be sent. ZB-2p runs "
+        "our order, which idles more than theirs where windows are short (see zero_bubble)."
     )
 
 

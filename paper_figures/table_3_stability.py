@@ -54,9 +54,9 @@ def stability(made: list[Cell]) -> pd.DataFrame:
 def note(made: pd.DataFrame) -> str:
     return (
         "RMS of std: root mean square, over bins of equal tokens, of the across-seed standard "
-        "deviation of the training loss; as many bins as the paper has, or one an update. Runs "
-        "with data.order_seed see the same text in the same order, whatever their seed, as the "
-        "paper's do; of older runs the spread includes the order."
+        "deviation of the training loss. There are as many bins as in the paper, or one for each "
+        "update if those are fewer. As in the paper, runs see the same text in the same order "
+        "whatever their seed; runs without data.order_seed do not, and their spread includes that."
     )
 
 

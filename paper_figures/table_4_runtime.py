@@ -58,11 +58,11 @@ def table(frames: Frames) -> pd.DataFrame:
 
 def note(made: pd.DataFrame) -> str:
     return (
-        "Time of all training tokens, evaluation and checkpoints apart. Match: time of the flush "
-        "of as many micro-batches over the method's; best: of the fastest flush. Mapped: flush is "
-        "trained at one m, as in the paper, and its time at another follows from the steady-state "
-        "throughput of both. Times of different machines and perplexities of different data do not "
-        "compare; ratios do."
+        "Time of all training tokens, without evaluations and checkpoints. Match: time of the "
+        "flush with as many micro-batches over the method's; best: time of the fastest flush over "
+        "the method's. Mapped: flush is trained at one m, as in the paper, and its time at another "
+        "follows from the steady-state throughput of both. Times on different machines and "
+        "perplexities on different data cannot be compared; ratios can."
     )
 
 

@@ -24,7 +24,7 @@ NOTHING = "no perplexity is reached by every completed run of a setting: give so
 
 def table(frames: Frames, thresholds: Thresholds = PAPERS_WAY) -> pd.DataFrame:
     """Return, per batch, threshold and method, time ± std over seeds, and flush's time over it: at
-    the same m (match) and of the flush that is first there (best)."""
+    the same m (match) and of the flush that reaches the threshold first (best)."""
     settings, made, _ = _settings(frames, thresholds)
     reference, rows = published("table_6"), []
     for setting, group, steps in settings:
@@ -66,14 +66,15 @@ def table(frames: Frames, thresholds: Thresholds = PAPERS_WAY) -> pd.DataFrame:
 
 def note(made: pd.DataFrame) -> str:
     return (
-        "Time of training, evaluation and checkpoints apart; ± one standard deviation over seeds, "
-        "of ratios seed by seed. Between two evaluations the perplexity is taken to be linear in "
-        "time, as in the paper (--log-linear: its logarithm); beyond them nothing is assumed. "
-        "Match: time of the flush of as many micro-batches over the method's; best: of the flush "
-        "that is first there. Mapped: from flush at another m, by steady-state throughput. "
-        "Thresholds, where none are given and the scale is not the paper's: as far above the "
-        "lowest perplexity that all runs of flush and PACI reach as 18, 17 and 16 lie above the "
-        "paper's; the paper's numbers stand beside them in this order."
+        "Time of training, without evaluations and checkpoints; ± one standard deviation over "
+        "seeds, for ratios that of the seeds' ratios. Between two evaluations the perplexity is "
+        "taken to be linear in time, as in the paper (--log-linear: its logarithm); nothing is "
+        "extrapolated. Match: time of the flush with as many micro-batches over the method's; "
+        "best: time of the flush that reaches the perplexity first over the method's. Mapped: from "
+        "flush at another m, by steady-state throughput. Unless they are given, the thresholds "
+        "below the paper's scale lie as far above the lowest perplexity that all runs of flush and "
+        "PACI reach as 18, 17 and 16 lie above the paper's; the paper's numbers stand beside them "
+        "in this order."
     )
 
 
@@ -104,8 +105,9 @@ def draw(frames: Frames, thresholds: Thresholds = PAPERS_WAY) -> Figure:
     style.legend(fig, [contest.paci.variant for _, found, _ in drawn for contest in found])
     style.footnote(
         fig,
-        "Filled: over the flush that is first there; open: over flush of as many micro-batches "
-        "(m = a). Ours: mean and ± 1 std over seeds; no point where a seed does not get there. "
+        "Filled: over the flush that reaches the perplexity first; open: over the flush with as "
+        "many micro-batches (m = a). Ours: mean and ± 1 std over seeds; a point is missing where "
+        "some seed does not reach it. "
         f"{style.byte_note(made)}".rstrip(),
         style.mapped_note([it for _, found, _ in drawn for it in found[0].flushes]),
         style.sentence(left_out),

@@ -46,9 +46,9 @@ def table(frames: Frames) -> pd.DataFrame:
 
 def note(_: pd.DataFrame) -> str:
     return (
-        "Simulated; times in forwards of a micro-batch, a backward takes two. Utilisation: what a "
-        "rank works of all its time once the pipeline is full. In flight: the most micro-batches "
-        "at any stage."
+        "Simulated; times in forwards of a micro-batch, a backward takes two. Utilisation: busy "
+        "share of a rank's time once the pipeline is full. In flight: the most micro-batches at "
+        "any stage."
     )
 
 
@@ -75,8 +75,8 @@ def draw(frames: Frames) -> Figure:
     )
     style.footnote(
         fig,
-        "Simulated; times in forwards of a micro-batch, a backward takes two. async-1f1b takes the "
-        "times of paci with slack 0.",
+        "Simulated; times in forwards of a micro-batch, a backward takes two. async-1f1b is timed "
+        "like paci with slack 0.",
     )
     return fig
 
@@ -96,14 +96,14 @@ def _lines(points: pd.DataFrame) -> dict[str, dict]:
 
 
 def _name(point: pd.Series) -> str:
-    """`paci slack N/8`, `1f1b-flush m = 4N`."""
+    """Return a line's name: "paci slack N/8", "1f1b-flush m = 4N"."""
     if point["schedule"] in (AS_PACI, "paci"):
         return f"{point['schedule']} slack {_of_stages(point['slack_share'])}"
     return f"{point['schedule']} m = {_of_stages(point['window_share'])}"
 
 
 def _of_stages(share: float) -> str:
-    """0.125 as `N/8`, 4 as `4N`."""
+    """Return a share of N as text: 0.125 as "N/8", 4 as "4N"."""
     times, over = Fraction(share).limit_denominator(64).as_integer_ratio()
     if not times:
         return "0"

@@ -49,9 +49,9 @@ def note(made: pd.DataFrame) -> str:
         "Idle share of a window, published (Qi et al., ICLR 2024, Table 5) and simulated (sim.) at "
         "the same profiled times. Largest difference: "
         + ", ".join(f"{name} {most[name]:.4f}" for name in PUBLISHED)
-        + ". ZB-1p and ZB-2p run our greedy order, planned for these times; theirs is the better "
-        "of a search and a solver, which shows where memory leaves room and windows are short. A "
-        "stage of 1F1B-I is taken to be one layer that sends whole messages."
+        + ". ZB-1p and ZB-2p run our greedy order, planned for these times. Theirs is the better "
+        "of a search's and a solver's; the difference shows where memory leaves room and windows "
+        "are short. A stage of 1F1B-I is taken to be one layer that sends whole messages."
     )
 
 

@@ -1,7 +1,7 @@
-"""The claims judged by the same rules on the numbers that the paper prints.
+"""The claims, judged on the numbers that the paper prints by the rules that judge our runs.
 
-A rule that could not say yes to the paper would say nothing of our runs. Where it is undecided on
-the paper's three seeds, it says how many it would take.
+A rule that could never hold for the paper's numbers would say nothing about ours. Where a rule is
+undecided on the paper's three seeds, it says how many seeds would decide.
 """
 
 from typing import Any
@@ -102,5 +102,5 @@ def _in_tokens(step: Step, paci: dict[str, Any], flush: dict[str, Any]) -> Step:
 
 
 def _hours(row: dict[str, Any]) -> Sample:
-    """Total hours, which the paper prints without a spread: they are a throughput's."""
+    """Return the total hours, whose spread is 0: the paper computes them from one throughput."""
     return Sample(row["hours"], 0.0, row["seeds"])

@@ -1,4 +1,4 @@
-"""The simulations of `experiments.extrapolate`, and what to compare in them."""
+"""The simulations that `experiments.extrapolate` wrote, and the choice of those to compare."""
 
 import pandas as pd
 
@@ -13,8 +13,8 @@ RESULTS = ["utilization", "max_drift", "drift_bound", "peak_in_flight"]
 
 
 def simulations(frames: Frames) -> pd.DataFrame:
-    """A row a simulated point: `PARAMETERS` and `RESULTS`; slack and accumulation also as shares
-    of the stages. Times are in forwards of a micro-batch; a backward takes two.
+    """Return a row for each simulated point: `PARAMETERS`, `RESULTS`, and slack and accumulation as
+    shares of the stages. Times are in forwards of a micro-batch; a backward takes two.
 
     Raises CannotAnswer if there is none, or if the lines are not those of simulations.
     """
@@ -31,6 +31,6 @@ def simulations(frames: Frames) -> pd.DataFrame:
 
 
 def broadest(points: pd.DataFrame, axes: list[str]) -> pd.DataFrame:
-    """Return the points of that number of stages at which most values of `axes` were simulated."""
+    """Return the points at one number of stages: the one with the most values of `axes`."""
     spread = points.groupby("stages")[axes].nunique().prod(axis=1)
     return points[points["stages"] == spread.idxmax()]

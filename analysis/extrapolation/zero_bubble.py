@@ -1,11 +1,14 @@
 """Twelve configurations of Qi et al. (Zero Bubble Pipeline Parallelism, ICLR 2024), published and
 simulated, and PACI beside them.
 
-`paci` simulates each schedule at the times that the authors profiled. What that assumes: times are
-equal at all ranks and for all micro-batches; a message travels while its rank computes; a stage of
-1F1B-I is one layer, with its share of the times but whole messages; ZB-1p and ZB-2p run our greedy
-order, planned for these times, with N and 2N in flight; updates, embedding, head and data loading
-take no time; windows follow one another rank by rank, without a barrier at the optimizer.
+`paci` simulates each schedule at the times that the authors profiled, under these assumptions:
+
+- Times are equal at all ranks and for all micro-batches.
+- A message travels while its rank computes.
+- A stage of 1F1B-I is one layer, with its share of the times but whole messages.
+- ZB-1p and ZB-2p run our greedy order, planned for these times, with N and 2N in flight.
+- Updates, embedding, head and data loading take no time.
+- Windows follow one another rank by rank, without a barrier at the optimizer.
 """
 
 from collections.abc import Iterator
@@ -62,7 +65,7 @@ class Setting(NamedTuple):
         )
 
     def rule(self, schedule: str) -> tuple[Schedule, Cost]:
-        """Return one of `SCHEDULES` here, and its times, which PACI's updates do not change."""
+        """Return the rule of one of `SCHEDULES` in this configuration, and its times."""
         N, m, cost = self.ranks, self.microbatches, self.cost()
         if schedule == "1F1B-I":
             v = (self.layers + 2) // N
@@ -110,10 +113,11 @@ def extrapolated(published: pd.DataFrame) -> pd.DataFrame:
 
 
 def compared(published: pd.DataFrame, times: pd.DataFrame) -> pd.DataFrame:
-    """A row for each configuration and schedule, in the order of `SCHEDULES`.
+    """Return a row for each configuration and schedule, in the order of `SCHEDULES`.
 
-    model, N, m, schedule; throughput as published (PACI's extrapolated) and simulated, samples per
-    GPU and second; memory in GB; bubble rate as published (PACI's not) and simulated.
+    Columns: model, N, m, schedule; published and simulated (throughput in samples per GPU and
+    second; PACI's is extrapolated, not published); memory (GB); published bubble and simulated
+    bubble (rates; none is published for PACI).
     """
     theirs = extrapolated(published).set_index(["model", "ranks", "microbatches", "variant"])
     rows = []

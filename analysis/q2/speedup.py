@@ -1,4 +1,4 @@
-"""How much sooner than flush PACI is done; always at one scale, clock and batch."""
+"""Speed-ups of PACI over flush, always at one scale, clock and batch."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,12 +22,12 @@ class Contest:
 
     @property
     def match(self) -> Timed | None:
-        """The flush of as many micro-batches."""
+        """The flush with as many micro-batches as PACI; None if there is none."""
         return next((it for it in self.flushes if it.m == self.paci.m), None)
 
     @property
     def fastest(self) -> Timed:
-        """The flush that is done first."""
+        """The flush with the least mean time of the whole training."""
         return min(self.flushes, key=lambda it: it.total.mean())
 
     def first_to(self, perplexity: float) -> Timed:

@@ -1,4 +1,5 @@
-"""When a run reaches a validation perplexity: seconds and tokens of training, evaluation apart."""
+"""The time at which a run reaches a validation perplexity: seconds and tokens of training, without
+evaluations."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -48,10 +49,10 @@ class Thresholds:
         """Return the seconds (or, as `of` says, tokens) at which the validation perplexity is first
         at or below `perplexity`.
 
-        Between the evaluation that finds it so and the one before, the perplexity is taken to be
-        linear in `of`, as the paper does, or its logarithm (`log_linear`). NOT_REACHED if no
-        evaluation finds it so, NaN if the first already does: when, nobody measured. Evaluations
-        without a finite perplexity are passed over.
+        Between the first evaluation at or below it and the evaluation before, the perplexity is
+        taken to be linear in `of`, as in the paper, or its logarithm is (`log_linear`). The result
+        is NOT_REACHED if no evaluation is at or below it, and NaN if the first one already is, as
+        the time was not measured then. Evaluations without a finite perplexity are left out.
         """
         known = evaluations[np.isfinite(evaluations["perplexity"]) & evaluations[of].notna()]
         below = np.flatnonzero(known["perplexity"] <= perplexity)

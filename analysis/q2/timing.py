@@ -1,15 +1,17 @@
-"""Cells on a clock: as Q2 or their own runs timed them, and flush mapped to other micro-batch
-counts.
+"""Cells on a clock, and flush mapped to other micro-batch counts.
 
-How many micro-batches a flush splits its batch into changes its time and, dropout and rounding
-apart, nothing else: its update is that of the batch. So flush is trained at one m, as in the paper,
-and its curve against time follows for another m from the steady-state throughput of both:
+The number of micro-batches m into which a flush splits its batch changes its time and, dropout and
+rounding apart, nothing else: its update is that of the batch. So flush is trained at one m, as in
+the paper, and its curve against time at another m follows from the steady-state throughput of both:
 
     seconds at m  =  seconds at the trained m  ·  T(m) / T(trained m)
 
-T is the time of an update: of Q2's runs where these time the trainings (`analysis.q2.rates`). For
-trainings that were timed themselves it is simulated from the measured costs of micro-batches of
-batch/m sequences on the clock of measured costs, and that of Q3's real runs on the wall clock.
+T is the time of an update. It comes
+
+- from Q2's runs, where these time the trainings (`analysis.q2.rates`);
+- else, on the clock of measured costs, from a simulation with the costs of micro-batches of batch/m
+  sequences;
+- else, on the wall clock, from Q3's real runs.
 """
 
 import json
@@ -59,7 +61,7 @@ class Timed:
 
     @property
     def basis(self) -> str:
-        """Say where the time is from: "measured", "mapped from m=16"."""
+        """The origin of the time: "measured", "mapped from m=16" or "tokens ÷ throughput"."""
         if self.mapped:
             return f"mapped from m={self.cell.variant.accumulation}"
         return "measured" if self.cell.rate is None else "tokens ÷ throughput"
@@ -92,9 +94,9 @@ class Timed:
 
 
 def timed(made: Sequence[Cell]) -> tuple[list[Cell], str]:
-    """Return the cells that can answer a question about time, and what to say of the others.
+    """Return the cells that can answer a question about time, and a sentence about the others.
 
-    On the clock of given costs no cell can. Of the others, those without an evaluation cannot.
+    No cell on the clock of given costs can, and no cell without a finite perplexity in every seed.
     Raises CannotAnswer if none is left, or if two runs were timed with different measurements of
     the same micro-batch size.
     """

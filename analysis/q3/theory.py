@@ -1,4 +1,4 @@
-"""Measured PACI against what measured flush says that it should be."""
+"""Measured PACI against the throughput that theory predicts for it from measured flush."""
 
 from math import ceil
 
@@ -15,12 +15,19 @@ LEAST_TOLERANCE = 0.05
 def theory_check(made: pd.DataFrame) -> pd.DataFrame:
     """Compare flush over its bubble efficiency m/(m+N-1) with PACI, wherever both were measured.
 
-    Takes `throughput`'s rows. Columns: those of SETTING, m, flush, paci (tokens/s), efficiency,
-    predicted (flush over efficiency), deviation (PACI over predicted, minus one), speedup (PACI
-    over flush), doubt (of that ratio, relative: those of both in quadrature), and `deviation as
-    they are`: that from flush over the efficiency of stages as unequal as they are. m/(m+N-1) is
-    of equal ones; where a flush of m micro-batches takes m-1 times what the busiest stage takes
-    for one, and once what all take, it is m/(m-1+balance).
+    Takes the rows of `throughput`. Columns: those of SETTING, m, and
+
+    flush, paci             tokens/s
+    efficiency              m/(m+N-1)
+    predicted               flush over efficiency
+    deviation               PACI over predicted, minus one
+    speedup                 PACI over flush
+    doubt                   of the speed-up, relative: those of both in quadrature
+    deviation as they are   the deviation with the efficiency of the stages as unequal as they are
+
+    The efficiency m/(m+N-1) holds for equal stages. For unequal ones, a flush of m micro-batches
+    takes m-1 times the time of the busiest stage and once the time of all stages, and its
+    efficiency is m/(m-1+balance).
     """
     made = of_sizes(made)
     made = made[made["rate"].notna()]

@@ -1,4 +1,4 @@
-"""How fast runs trained: tokens/s, and how well that is known."""
+"""Throughput: tokens/s of every method at every setting, and its interval."""
 
 import json
 from math import nan
