@@ -93,7 +93,7 @@ def recorded_orders(folder: Path, run: Run) -> dict[int, FixedOrder]:
             orders = read_orders(file.read_text())
             order = FixedOrder(orders, run.config.method.accumulation)
             if order.stages != run.config.stages:
-                raise ValueError(f"it has {order.stages} stages, the run has {run.config.stages}")
+                raise ValueError(f"it has {order.stages} stage(s), the run has {run.config.stages}")
             segments[int(file.stem)] = order
         except ValueError as error:
             raise ValueError(f"{file} is damaged: {error}") from None

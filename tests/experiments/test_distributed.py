@@ -224,7 +224,10 @@ DAMAGE = {
     "model/model-00001-of-00002.safetensors": (None, "model lacks"),
     "model/model-00002-of-00002.safetensors": ("x", "00002.safetensors is damaged"),
     "orders/000000005.csv": (None, "orders lacks the segment to update 5"),
-    "orders/000000005.csv ": ("0F0,0B0", "orders/000000005.csv is damaged: it is of 1 stages"),
+    "orders/000000005.csv ": (
+        "0F0,0B0",
+        "orders/000000005.csv is damaged: it has 1 stage(s), the run has 2",
+    ),
 }
 
 
