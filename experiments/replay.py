@@ -20,6 +20,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from yaml import YAMLError
 
+import runlog
 from experiments.config.derived import schedule_of
 from experiments.run.pipelines import build_pipeline
 from experiments.run.run import Run
@@ -52,10 +53,10 @@ def main() -> None:
 def recorded_run(folder: Path) -> Run:
     """Return the run of `folder`, set to be done in this process. Raises ValueError unless it is
     complete."""
-    if not (folder / "config.yaml").is_file():
+    if not (folder / runlog.CONFIG).is_file():
         raise ValueError(f"{folder} is not a run folder: it has no config.yaml")
     try:
-        run = _run_of(OmegaConf.load(folder / "config.yaml"), folder)
+        run = _run_of(OmegaConf.load(folder / runlog.CONFIG), folder)
         schedule_of(run.config)
     except (YAMLError, OmegaConfBaseException, AttributeError) as error:
         why = str(error).partition("\n")[0]
@@ -75,7 +76,7 @@ def _run_of(config: DictConfig, folder: Path) -> Run:
             f"{folder} sent its messages in {config.executor.message}, which rounds them: a replay "
             "does not"
         )
-    if not (folder / "model").is_dir():
+    if not (folder / runlog.MODEL).is_dir():
         raise ValueError(f"{folder} has no trained model to compare with: let the run finish first")
     if config.executor.name != "local":
         config.executor.name = "local"
@@ -88,7 +89,7 @@ def recorded_orders(folder: Path, run: Run) -> dict[int, FixedOrder]:
     """Return {update at which a segment ended: the order of its actions}. Raises ValueError if a
     segment of the run is missing or damaged."""
     segments = {}
-    for file in sorted((folder / "orders").glob("*.csv")):
+    for file in sorted((folder / runlog.ORDERS).glob("*.csv")):
         try:
             orders = read_orders(file.read_text())
             order = FixedOrder(orders, run.config.method.accumulation)
@@ -105,7 +106,7 @@ def recorded_orders(folder: Path, run: Run) -> dict[int, FixedOrder]:
 def recorded_weights(folder: Path) -> dict[str, torch.Tensor]:
     """Return the run's trained weights by name. Raises ValueError if a file is damaged."""
     weights = {}
-    for shard in sorted((folder / "model").glob("*.safetensors")):
+    for shard in sorted((folder / runlog.MODEL).glob("*.safetensors")):
         try:
             weights |= load_file(shard)
         except SafetensorError as error:

@@ -182,7 +182,7 @@ def _groups(runs: Path) -> dict[Path, list[RunFolder]]:
 
 def _run_folders(root: Path) -> Iterator[Path]:
     for path, below, files in os.walk(root):
-        if "config.yaml" in files:
+        if runlog.CONFIG in files:
             below.clear()  # checkpoints and the like
             yield Path(path)
         below[:] = sorted(name for name in below if not name.startswith("."))

@@ -19,6 +19,7 @@ from submitit import Job
 from submitit.core.utils import UncompletedJobError
 from tqdm import tqdm
 
+import runlog
 from experiments import data
 from experiments.config.derived import is_measured, ranks, run_name, updates
 from experiments.grid.dispatch import dispatch
@@ -103,7 +104,7 @@ def sweep(folders: list[RunFolder]) -> None:
             if str(folder.path) not in todo:
                 tqdm.write(f"{summary(folder, folder.status())}  (from before)")
         jobs = [OmegaConf.to_container(folder.config) for folder in todo.values()]
-        logs, device = Path(config.runs) / ".jobs", config.executor.device
+        logs, device = Path(config.runs) / runlog.JOBS, config.executor.device
         most = max((ranks(folder.config) for folder in todo.values()), default=1)
         for ended in dispatch(run, jobs, config.cluster, logs, device, most):
             bar.at(sum(done(folder) for folder in folders), in_all(folders))
@@ -122,11 +123,12 @@ def measure_costs(configs: list[DictConfig]) -> None:
     if not configs:
         return
     alone = cast(DictConfig, OmegaConf.merge(configs[0].cluster, {"parallel": 1}))
-    file, logs = Path(configs[0].runs) / "costs.json", Path(configs[0].runs) / ".jobs"
+    runs = Path(configs[0].runs)
     argument = [OmegaConf.to_container(config) for config in configs]
     with Progress(desc="measuring costs", unit="table") as bar:
-        for _ in dispatch(measure, [argument], alone, logs, configs[0].executor.device):
-            bar.at(len(read(file)))
+        device = configs[0].executor.device
+        for _ in dispatch(measure, [argument], alone, runs / runlog.JOBS, device):
+            bar.at(len(read(runs / runlog.COSTS)))
 
 
 def measure(configs: list[dict]) -> None:

@@ -24,6 +24,7 @@ from analysis.claims.verdicts import FAILS, HOLDS
 from analysis.manifest import MADE, Item, read_manifest
 from analysis.report import by_state, not_results, outdated
 from paper_figures.output import NotWritable, check_writable, readable, write
+from runlog import ENVIRONMENT
 from runlog.terminal import tolerant_output
 
 QUESTIONS = {
@@ -208,7 +209,7 @@ def machines(root: Path, runs: Iterable[str]) -> list[dict]:
     """List the machines and code that made the runs, and how many runs each made."""
     found: dict[str, dict] = {}
     for run in runs:
-        file = root / run / "environment.json"
+        file = root / run / ENVIRONMENT
         try:  # a root that is itself a run has its own name
             starts = json.loads((file if file.exists() else root / file.name).read_text())
             starts = starts if isinstance(starts, list) else [starts]

@@ -62,9 +62,12 @@ MODEL = "model"
 LOCK = ".lock"
 CUTS = "cut.json"
 COSTS = "costs.json"
+JOBS = ".jobs"
+CODE = ".code"
 
 __all__ = [
     "CHECKPOINTS",
+    "CODE",
     "CODE_DIFF",
     "CONFIG",
     "COST",
@@ -72,6 +75,7 @@ __all__ = [
     "CUTS",
     "ENVIRONMENT",
     "IDENTITY",
+    "JOBS",
     "LOCK",
     "METRICS",
     "MODEL",

@@ -14,6 +14,7 @@ from omegaconf import DictConfig
 
 from experiments.config.derived import ranks
 from experiments.slurm.rendezvous import meet
+from runlog import JOBS
 
 NAMES = {
     "torchrun": ("RANK", "WORLD_SIZE"),
@@ -67,7 +68,7 @@ def join(config: DictConfig) -> None:
     os.environ |= {
         "RANK": str(rank), "LOCAL_RANK": os.environ["SLURM_LOCALID"], "WORLD_SIZE": str(size)
     }  # fmt: skip
-    with meet(Path(config.runs) / ".jobs", rank, TIMEOUT) as store:
+    with meet(Path(config.runs) / JOBS, rank, TIMEOUT) as store:
         dist.init_process_group(
             backend(config), store=store, rank=rank, world_size=size, timeout=TIMEOUT
         )

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from filelock import FileLock, Timeout
 
-from runlog import append, read_lines
+from runlog import JOBS, append, read_lines
 
 SUBMITTED = "submitted.jsonl"
 
@@ -37,7 +37,7 @@ class Queued(NamedTuple):
 
 def folder_of(runs: Path) -> Path:
     """Return the folder in which the jobs of a folder of runs keep their files."""
-    return runs / ".jobs"
+    return runs / JOBS
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from experiments.run.environment import ROOT, commit
-from runlog import CODE_DIFF, write
+from runlog import CODE, CODE_DIFF, write
 
 PARTS = (
     *("conf/**/*.yaml", "experiments/conf/**/*.yaml"),  # in a checkout, in a wheel
@@ -46,7 +46,7 @@ def look(runs: Path) -> Snapshot:
     for file in _files():
         digest.update(f"\n{file}\n".encode())
         digest.update((ROOT / file).read_bytes())
-    return Snapshot(runs / ".code" / digest.hexdigest()[:12], here, _changes())
+    return Snapshot(runs / CODE / digest.hexdigest()[:12], here, _changes())
 
 
 def take(runs: Path) -> Snapshot:

@@ -4,6 +4,7 @@ from pathlib import Path
 from statistics import mean
 
 from experiments.run.folder import RunFolder
+from runlog import METRICS, THROUGHPUT
 
 
 def summary(folder: RunFolder, status: dict, log: Path | None = None) -> str:
@@ -44,8 +45,8 @@ def end(folder: RunFolder, status: dict) -> str:
 def last_values(folder: RunFolder) -> dict[str, str]:
     """Return the last loss and perplexity, or the mean throughput over repetitions, as text."""
     values: dict[str, float] = {}
-    for line in folder.lines("metrics.jsonl"):
+    for line in folder.lines(METRICS):
         values |= line
     shown = {name: f"{values[name]:.3f}" for name in ("loss", "perplexity") if name in values}
-    rates = [line["tokens"] / line["seconds"] for line in folder.lines("throughput.jsonl")]
+    rates = [line["tokens"] / line["seconds"] for line in folder.lines(THROUGHPUT)]
     return shown | ({"tokens/s": f"{mean(rates):.4g}"} if rates else {})
