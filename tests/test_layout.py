@@ -15,6 +15,7 @@ MAY_IMPORT = {
     "experiments": {"experiments", "paci", "runlog"},
     "analysis": {"analysis", "paci", "runlog"},
     "verification": {"verification", "paci"},
+    "benchmarks": {"benchmarks", "experiments", "paci"},
     "paper_figures": {"paper_figures", "analysis", "paci", "runlog"},
 }
 

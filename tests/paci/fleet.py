@@ -237,9 +237,9 @@ def left_by_a_closed_pipeline() -> tuple[int, int]:
     return after[0] - before[0], after[1] - before[1]
 
 
-def wakeups() -> tuple[frozenset[int], int]:
-    """How the threads that compute and receive are scheduled in the midst of training, and how
-    many of gloo's that carry messages are scheduled as a batch."""
+def scheduling() -> tuple[frozenset[int], int]:
+    """Return the policies of the threads that compute and receive during training, and how
+    many of gloo's threads for messages are scheduled as a batch."""
     seen: set[int] = set()
 
     def look(*_) -> None:

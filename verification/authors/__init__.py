@@ -26,10 +26,10 @@ its schedule is shown what the authors' stage saw at each of its decisions (`dec
     stand_ins.py   what the authors' code needs to run here: CPU, stock PyTorch, no extra packages
     recorder.py    their stage, with an observer
     train.py       the program that trains one case with the authors' code
-    recording.py   what that left: events and results
+    recording.py   events and results of such a training
     decisions.py   paci's schedule, asked what it would have done
-    replay.py      paci trains the same case in the recorded order
-    outcome.py     what a training computed, from either side, and how two of them differ
+    replay.py      training of the same case by paci, in the recorded order
+    outcome.py     outcomes of trainings, on either side, and their differences
     compare.py     one case from end to end: the rows of the table
     table.py       the table
 

@@ -1,4 +1,4 @@
-"""What a training computed, on either side, and how two of them differ."""
+"""Outcomes of trainings, on either side, and their differences."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -10,9 +10,9 @@ import torch
 
 @dataclass(frozen=True)
 class Outcome:
-    """The results of a training; lists of lists are per stage.
+    """The quantities that a training computed; lists of lists are per stage.
 
-    losses       of every micro-batch, in their order, not scaled
+    losses       the loss of every micro-batch, in their order, not scaled
     weights      {stage/name: tensor} after the last update
     adam         {stage/parameter/key: tensor}, the optimizer's moments and counts of steps
     drift        histogram {updates between forward and backward: micro-batches}
@@ -31,7 +31,7 @@ class Outcome:
 
 
 class Check(NamedTuple):
-    """Whether one quantity is equal bitwise, and what there is to say about it."""
+    """The verdict on one quantity: whether it is equal bitwise, and a detail to print."""
 
     equal: bool
     detail: str = ""

@@ -1,4 +1,4 @@
-"""The authors' stage with an observer: what it does is theirs, what it did is noted.
+"""The authors' stage with an observer, which records events and changes nothing but their times.
 
 An event is [kind, number, version, in flight, learning rate]:
 

@@ -1,4 +1,4 @@
-"""What a training by the authors' code left: the events of every stage, and the results."""
+"""Recordings of trainings by the authors' code: the events of every stage, and the results."""
 
 import json
 import os
@@ -28,7 +28,7 @@ class AuthorsFailed(Exception):
 
 
 class Event(NamedTuple):
-    """The events that a stage recorded; see `recorder.py`."""
+    """One event of a stage; see `recorder.py`."""
 
     kind: str
     number: int
@@ -61,15 +61,15 @@ class Recording:
         return Recording(events, results)
 
     def orders(self) -> list[list[Action]]:
-        """Return what every stage did, for paci to do again.
+        """Return the order of every stage's actions, for paci to replay.
 
-        In paci a gradient is sent, and a window closed by its update, at the end of the backward
-        that they belong to. Raises ValueError if a stage did it elsewhere.
+        In paci a backward ends with the sending of its gradient and, at the end of a window, with
+        the update. Raises ValueError if a stage did either at another time.
         """
         return [_order(stage, events) for stage, events in enumerate(self.events)]
 
     def outcome(self) -> Outcome:
-        """Return what it computed."""
+        """Return the outcome of the training."""
         return Outcome(
             losses=self.results["losses"],
             weights=named_weights(self.results["weights"]),

@@ -56,7 +56,7 @@ def train_in_own_order(case: Case) -> Outcome:
 
 
 def replay_distributed(case: Case, orders: Orders) -> Outcome:
-    """Do as `replay` does, with a process for each rank."""
+    """Train `case` like `replay`, with one process per rank."""
     ranks = spawn(_rank, case.stages, case, orders, preload=["transformers"])
     segment, rates = ranks[-1][2:]  # the last rank reports
     weights, optimizers = [rank[0] for rank in ranks], [rank[1] for rank in ranks]
@@ -87,7 +87,7 @@ def _train(case: Case, schedule: paci.Schedule, factor: Factor | None = None) ->
 
 
 def _rank(case: Case, orders: Orders) -> tuple[Any, ...]:
-    """Run one rank; return its weights, its optimizer's state, and what it reports."""
+    """Train one rank; return its weights, its optimizer's state, and what the pipeline reports."""
     rank = torch.distributed.get_rank()
     module = workload.make_stages(case)[rank]
     schedule = paci.FixedOrder(orders, case.accumulation)

@@ -1,4 +1,4 @@
-"""What the authors' code needs to run here, put in its place at run time.
+"""Stand-ins, put in place at run time, for what the authors' code needs and this project lacks.
 
 Their repository is written for CUDA devices and a patched build of PyTorch 2.4. Importing this
 module, in a process whose path has the checkout, gives it stand-ins; what they train is untouched:

@@ -31,7 +31,7 @@ class Row:
 
     @property
     def as_expected(self) -> bool:
-        """Whether all is equal, or something differs and is known to."""
+        """True if all is equal, or if something differs and is known to."""
         return self.equal if self.known is None else not self.equal
 
     @property

@@ -29,7 +29,7 @@ CHECKPOINT = "checkpoint.pt"
 
 
 def configuration(case: Case) -> TrainingConfig:
-    """Say `case` in the authors' words."""
+    """Return the authors' configuration of `case`."""
     rates = gpt2_like_lr_lambda(workload.WARMUP, case.updates, workload.FINAL)
     return TrainingConfig(
         None,

@@ -1,4 +1,4 @@
-"""What both sides train: the authors' GPT-2, tiny, on sequences with something to learn.
+"""The workload of both sides: the authors' GPT-2, tiny, on sequences with something to learn.
 
 The model is the authors', imported from the checkout. Loss, optimizer and rates are written here
 anew for the replay; the authors' code brings its own (`train.py`), which have to come to the same.

@@ -70,7 +70,7 @@ def attempt(ranks: int) -> dict | Exception:
             "emulated": (fleet.emulated, EMULATED, COST, 4),
             "load": (fleet.load_that_fails, folder / "elsewhere"),
             "widened": (fleet.widened,),
-            "wakeups": (fleet.wakeups,),
+            "scheduling": (fleet.scheduling,),
             "left": (fleet.left_by_a_closed_pipeline,),
             "elsewhere": (fleet.checkpoints, "paci", folder / "elsewhere", False),
         }
@@ -134,7 +134,7 @@ def test_every_link_is_widened(ranks):
 @fleets
 def test_a_message_preempts_nobody(ranks):
     of_groups = 3  # for activations, gradients, and what is settled
-    assert set(results(ranks)["wakeups"]) == {(frozenset([os.SCHED_BATCH]), of_groups)}
+    assert set(results(ranks)["scheduling"]) == {(frozenset([os.SCHED_BATCH]), of_groups)}
 
 
 @fleets

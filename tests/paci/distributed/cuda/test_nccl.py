@@ -68,7 +68,7 @@ def attempt(ranks: int, eager: bool) -> tuple[dict, list[dict]] | BaseException:
             "train": (fleet.train_all, CONFIGURATIONS, UPDATES),
             "straight": (fleet.checkpoints, "paci", folder, True),
             "resumed": (fleet.checkpoints, "paci", folder, False),
-            "wakeups": (fleet.wakeups,),
+            "scheduling": (fleet.scheduling,),
         }
         for schedule, order, at in INTERRUPTED:
             jobs[schedule, order, at] = fleet.interrupted, schedule, order, at
@@ -139,7 +139,7 @@ def test_the_compute_stream_never_waits_for_another(ranks):
 def test_no_thread_spins_and_none_is_put_behind(ranks):
     results_of_jobs, seen = results(ranks)
     assert [s["spins"] for s in seen] == [0] * ranks
-    assert {policies for policies, _ in results_of_jobs["wakeups"]} == {frozenset([0])}
+    assert {policies for policies, _ in results_of_jobs["scheduling"]} == {frozenset([0])}
 
 
 def test_busy_times_are_the_devices():
