@@ -120,13 +120,14 @@ test-slurm: $(ENV) slurm-up  ## run the tests that need a SLURM on that one
 verify-authors: $(ENV)  ## compare paci with the authors' code: AUTHORS=<checkout of it>
 	$(PY) verification.authors $(AUTHORS)
 
-lint: $(ENV)  ## check style
+lint: $(ENV)  ## check style and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/mypy
 
 format: $(ENV)  ## apply the style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 clean:  ## remove the environment and caches; runs and data stay
-	rm -rf .venv .pytest_cache .ruff_cache .hypothesis *.egg-info
+	rm -rf .venv .pytest_cache .ruff_cache .mypy_cache .hypothesis *.egg-info

@@ -12,6 +12,7 @@ if __name__ == "__main__":
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import torch
 from omegaconf import DictConfig, OmegaConf
@@ -35,7 +36,7 @@ def main() -> None:
         recorded = run_folder(__doc__)
         run = recorded_run(recorded)
         segments, weights = recorded_orders(recorded, run), recorded_weights(recorded)
-        pipeline = build_pipeline(run)
+        pipeline = cast(LocalPipeline, build_pipeline(run))  # `_run_of` made the executor local
         if missing := {name for name, _ in parameters(pipeline)} - weights.keys():
             raise ValueError(f"{recorded / 'model'} lacks {min(missing)}: the model is incomplete")
     try:
@@ -56,7 +57,7 @@ def recorded_run(folder: Path) -> Run:
     if not (folder / runlog.CONFIG).is_file():
         raise ValueError(f"{folder} is not a run folder: it has no config.yaml")
     try:
-        run = _run_of(OmegaConf.load(folder / runlog.CONFIG), folder)
+        run = _run_of(cast(DictConfig, OmegaConf.load(folder / runlog.CONFIG)), folder)
         schedule_of(run.config)
     except (YAMLError, OmegaConfBaseException, AttributeError) as error:
         why = str(error).partition("\n")[0]
@@ -105,7 +106,7 @@ def recorded_orders(folder: Path, run: Run) -> dict[int, FixedOrder]:
 
 def recorded_weights(folder: Path) -> dict[str, torch.Tensor]:
     """Return the run's trained weights by name. Raises ValueError if a file is damaged."""
-    weights = {}
+    weights: dict[str, torch.Tensor] = {}
     for shard in sorted((folder / runlog.MODEL).glob("*.safetensors")):
         try:
             weights |= load_file(shard)

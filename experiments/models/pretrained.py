@@ -11,12 +11,13 @@ from typing import Any
 
 import torch
 from safetensors.torch import save_file
+from torch import nn
 from transformers.utils import SAFE_WEIGHTS_INDEX_NAME
 
 from experiments.models.gpt2 import GPT2Stage, config
 
 
-def save_stage(stage: GPT2Stage, index: int, stages: int, folder: Path) -> None:
+def save_stage(stage: nn.Module, index: int, stages: int, folder: Path) -> None:
     """Write stage `index` of `stages`.
 
     `GPT2LMHeadModel.from_pretrained(folder)` loads the model once all stages and the index are

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from filelock import FileLock, Timeout
 from omegaconf import DictConfig, OmegaConf
@@ -82,18 +82,18 @@ class RunFolder:
     def check_config(self) -> None:
         """Raise ValueError if the folder holds the run of another configuration, or cannot be
         made."""
-        there = next(path for path in (self.path, *self.path.absolute().parents) if path.exists())
-        if not there.is_dir():
+        nearest = next(path for path in (self.path, *self.path.absolute().parents) if path.exists())
+        if not nearest.is_dir():
             raise ValueError(
-                f"{there} is a file, where the folder of a run should be: choose another folder "
+                f"{nearest} is a file, where the folder of a run should be: choose another folder "
                 "with runs=..."
             )
         file = self.path / runlog.CONFIG
         if not self._holds_a_run():
             return
         try:
-            held = OmegaConf.load(file)
-            there, here = flat(held), flat(_own(self.config))
+            there = flat(cast(DictConfig, OmegaConf.load(file)))
+            here = flat(_own(self.config))
         except Exception as error:
             raise ValueError(
                 f"{file} cannot be read ({type(error).__name__}): remove the folder "

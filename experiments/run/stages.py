@@ -16,7 +16,8 @@ def stage_module(config: DictConfig, vocabulary: int, cut: list[range], stage: i
         config.model, vocabulary, config.stages, stage, config.seed, cut
     ).to(_device(executor))
     if executor.precision == "bfloat16-autocast":
-        module.forward = torch.autocast(executor.device, torch.bfloat16)(module.forward)
+        in_bfloat16 = torch.autocast(executor.device, torch.bfloat16)
+        module.forward = in_bfloat16(module.forward)  # type: ignore[method-assign]
     return module
 
 

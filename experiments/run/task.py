@@ -1,7 +1,7 @@
 """The work of a run with its pipeline, on any executor."""
 
 from abc import ABC, abstractmethod
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
@@ -57,7 +57,7 @@ class Task(ABC):
 
     def stage_lines(self, segment: Segment) -> list[runlog.StageLine]:
         """Return the records of the stages for a segment that ended after update `done`."""
-        busy: Counter[int] = Counter()
+        busy: dict[int, float] = defaultdict(float)
         for row in segment.timeline.rows:
             busy[row.stage] += row.end - row.start
         rank_of = {row.stage: row.rank for row in segment.timeline.rows}
