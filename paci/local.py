@@ -17,9 +17,10 @@ from paci.schedules import Schedule, build
 from paci.segment import Segment, StageStatistics, Update
 from paci.simulation.event_loop import Step, run_schedule, whole_windows
 from paci.simulation.timeline import Timeline
+from paci.stage.checks import check_no_shared_parameters
 from paci.stage.learning_rate import LearningRate
 from paci.stage.perform import Mailbox, perform
-from paci.stage.stage import Batch, Loss, MakeOptimizer, Stage, check_no_shared_parameters
+from paci.stage.stage import Batch, Loss, MakeOptimizer, Stage
 from paci.stage.weights import MakePolicy
 
 T = TypeVar("T")

@@ -25,8 +25,9 @@ from paci.schedules import Schedule, build
 from paci.segment import Segment, Update
 from paci.simulation.event_loop import whole_windows
 from paci.simulation.simulate import fixed_order
+from paci.stage.checks import check_no_shared_parameters
 from paci.stage.learning_rate import LearningRate
-from paci.stage.stage import Batch, Loss, MakeOptimizer, Stage, check_no_shared_parameters
+from paci.stage.stage import Batch, Loss, MakeOptimizer, Stage
 
 ORDERS = ("dynamic", "static")
 

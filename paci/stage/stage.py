@@ -8,8 +8,7 @@
 Nothing here knows of clocks, ranks or messages; every executor drives the same `Stage`.
 """
 
-import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import NamedTuple
@@ -20,6 +19,7 @@ from torch.autograd.graph import GradientEdge, get_gradient_edge
 
 from paci.microbatches import sizes
 from paci.schedules.theory import in_flight_bound
+from paci.stage.checks import check_optimizer, check_parameters
 from paci.stage.full_backward import backward, backward_to
 from paci.stage.learning_rate import LearningRate, LearningRateSchedule
 from paci.stage.memory import SavedTensors
@@ -80,7 +80,7 @@ class Stage:
         in_flight: int | None = None,
     ):
         parameters = list(module.parameters())
-        _check_parameters(index, parameters)
+        check_parameters(index, parameters)
         self.index = index
         self.stages = stages
         self.is_first = index == 0
@@ -91,7 +91,8 @@ class Stage:
         self._loss_weights = [1 / accumulation] * accumulation
         if batch is not None and self.sizes is not None:
             self._loss_weights = [size / batch for size in self.sizes]
-        self.optimizer = _checked_optimizer(index, optimizer(parameters))
+        self.optimizer = optimizer(parameters)
+        check_optimizer(self.optimizer)
         self.loss_fn = loss_fn
         full = in_flight_bound(stages, index) if in_flight is None else in_flight
         self._position = Position(index, stages, accumulation, full)
@@ -321,47 +322,6 @@ class Stage:
 
     def _training_modes(self) -> list[tuple[nn.Module, bool]]:
         return [(module, module.training) for module in self.module.modules()]
-
-
-def check_no_shared_parameters(stages: Mapping[int, nn.Module]) -> None:
-    """Raise ValueError if two stages share a parameter: both would update it."""
-    owner: dict[nn.Parameter, int] = {}
-    for index, module in stages.items():
-        for name, parameter in module.named_parameters():
-            if owner.setdefault(parameter, index) != index:
-                raise ValueError(
-                    f"stages {owner[parameter]} and {index} share a parameter ({name}): "
-                    "the stages of a pipeline must each own theirs"
-                )
-
-
-def _check_parameters(index: int, parameters: Sequence[nn.Parameter]) -> None:
-    if not parameters:
-        raise ValueError(f"stage {index} has no parameters to train")
-    if index == 0 and not any(parameter.requires_grad for parameter in parameters):
-        raise ValueError(
-            "stage 0 has no parameters to train: the first stage's must not all be frozen"
-        )
-    if any(parameter.is_inference() for parameter in parameters):
-        raise ValueError(
-            f"stage {index} was made in torch.inference_mode(), where nothing can be trained: "
-            "make its module outside"
-        )
-
-
-def _checked_optimizer(index: int, optimizer: torch.optim.Optimizer) -> torch.optim.Optimizer:
-    if not isinstance(optimizer, torch.optim.Optimizer):
-        raise ValueError(
-            f"optimizer must make a torch.optim.Optimizer from a stage's parameters, "
-            f"not a {type(optimizer).__name__}"
-        )
-    closure = inspect.signature(optimizer.step).parameters.get("closure")
-    if closure is not None and closure.default is inspect.Parameter.empty:
-        raise ValueError(
-            f"{type(optimizer).__name__} computes the loss again in every step, which one stage "
-            "cannot: choose an optimizer whose step needs no closure"
-        )
-    return optimizer
 
 
 def _restore_modes(modes: Iterable[tuple[nn.Module, bool]]) -> None:
