@@ -107,7 +107,7 @@ class GlooChannel(Channel):
         return GlooMessage(work, tensor, spec.dtype)
 
     def close(self) -> None:
-        """Let go of the process group: its threads and connections last as long as it is held."""
+        """Drop the process group; its threads and connections last as long as it is referenced."""
         self._backend = None
 
 
@@ -126,7 +126,7 @@ def gloo_backend(group: dist.ProcessGroup) -> Any:
 
 
 def close_groups(groups: dict[Any, dist.ProcessGroup]) -> None:
-    """Give process groups back; every rank does."""
+    """Give process groups back; every rank calls it."""
     for group in groups.values():
         dist.destroy_process_group(group)
     groups.clear()

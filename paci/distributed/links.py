@@ -40,7 +40,7 @@ class Links:
         self._transport = open_transport(all_links(rank_of), rank, stages[0].device, message_dtype)
 
     def warm_up(self) -> None:
-        """Let every link carry one message; every rank does."""
+        """Send one message over every link; every rank calls it."""
         self._transport.warm_up()
 
     def senders(
@@ -78,7 +78,7 @@ class Links:
         return receivers
 
     def close(self) -> None:
-        """Give the process groups back; every rank does."""
+        """Give the process groups back; every rank calls it."""
         self._transport.close()
 
     def _is_elsewhere(self, stage: int) -> bool:

@@ -168,7 +168,7 @@ class NcclChannel(Channel):
         return tensor
 
     def warm_up(self, sends: bool) -> None:
-        """Let one element through."""
+        """Send or receive one element."""
         with self.receiving():
             element = torch.zeros(1, device=self._device)
             self._post(self._backend.send if sends else self._backend.recv, element).wait()

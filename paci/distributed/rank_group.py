@@ -69,4 +69,4 @@ class RankGroup:
         """Close this rank's connections. A rank that waits for this one in the group fails then."""
         if self._group is not None:
             dist.destroy_process_group(self._group)
-            self._group = None  # its threads and connections last as long as anybody holds it
+            self._group = None  # its threads and connections last as long as it is referenced

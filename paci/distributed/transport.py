@@ -116,7 +116,7 @@ class Transport(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Give the process groups back; every rank does."""
+        """Give the process groups back; every rank calls it."""
 
 
 def in_transit(dtype: torch.dtype, message_dtype: torch.dtype | None) -> torch.dtype:

@@ -48,7 +48,7 @@ class LearningRateSchedule:
             group["lr"] = rate
 
     def check_untouched(self) -> None:
-        """Raise ValueError if somebody else sets the rates: they would be overwritten."""
+        """Raise ValueError if other code sets the rates, which would be overwritten."""
         for group, rate in zip(self._optimizer.param_groups, self._rates, strict=True):
             if "initial_lr" in group or group["lr"] != rate:
                 raise ValueError(

@@ -1,4 +1,4 @@
-"""Statistics of one stage's weight versions: how old are the weights that a micro-batch sees?
+"""Statistics of one stage's weight versions: the age of the weights that a micro-batch sees.
 
     version         0 ─────── 1 ─────── 2 ─────── 3      (updates of this stage)
     micro-batch 5        F ───────────────── B    ▲
@@ -29,10 +29,10 @@ class WeightsView(NamedTuple):
 
 @dataclass(frozen=True)
 class Movement:
-    """How far the weights moved between a micro-batch's forward and its backward.
+    """The movement of the weights between a micro-batch's forward and its backward.
 
-    `relative` is ‖w_backward - w_forward‖ / ‖w_forward‖ over all parameters of the stage: drift
-    is the number of updates in between, this is their effect.
+    `relative` is ‖w_backward - w_forward‖ / ‖w_forward‖ over all parameters of the stage. `drift`
+    is the number of updates in between; `relative` is their effect.
     """
 
     update: int

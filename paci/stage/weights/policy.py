@@ -72,7 +72,7 @@ class Policy(ABC):
         """Forget `microbatch`, whose backward is done."""
 
     def update(self, step: Callable[[], None]) -> None:
-        """Let the optimizer `step`: in place, under whatever is in flight."""
+        """Run the optimizer's `step`, in place, under the micro-batches in flight."""
         with in_place(self.parameters):
             step()
 
