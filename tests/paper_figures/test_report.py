@@ -97,7 +97,7 @@ def test_the_page_says_what_it_stands_on(html):
 
 def test_numbers_are_those_of_the_tables(runs, html):
     table = (runs / "figures" / "table_3_stability.md").read_text()
-    row = next(line for line in table.splitlines() if "| async-1f1b" in line)
+    row = next(line for line in table.splitlines() if "| paci a=" in line)
     for cell in (cell.strip() for cell in row.strip("|").split("|")[2:]):
         assert f">{cell}</t" in html
 
