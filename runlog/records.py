@@ -56,7 +56,7 @@ class RepetitionLine:
 
 @dataclass(frozen=True)
 class MovementSample:
-    """How far a stage's weights moved between a micro-batch's forward and backward."""
+    """The distance that a stage's weights moved between a micro-batch's forward and backward."""
 
     update: int
     """The update whose window has the micro-batch."""
@@ -159,7 +159,7 @@ class CostTable:
 
 @dataclass(frozen=True)
 class Identity:
-    """What a run's numbers depend on beside its configuration, identity.json."""
+    """Everything besides the configuration that a run's numbers depend on, identity.json."""
 
     corpus: Mapping[str, Any]
     """Tokens and SHA-256 of both splits, the tokeniser's name and SHA-256."""

@@ -1,4 +1,4 @@
-"""Which tokens are in which micro-batch: a pure function of (order seed, index).
+"""The assignment of tokens to micro-batches: a pure function of (order seed, index).
 
 The corpus is cut into blocks of `context` tokens. Sequence n of a run is the n-th block in an
 endless list: a permutation of all blocks, then another one for the next epoch, each drawn from

@@ -1,4 +1,4 @@
-"""Where a run's model is cut into stages."""
+"""The cut of a run's model into stages."""
 
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context

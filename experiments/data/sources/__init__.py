@@ -1,4 +1,4 @@
-"""Where documents come from, and how they are split into training and validation.
+"""The sources of documents, and their split into training and validation.
 
 A source is a module with three functions of the data configuration:
 
