@@ -1,5 +1,6 @@
 """Sweeps on a real SLURM. All are submitted at once and up front, for ranks are slow to start."""
 
+import json
 import os
 import re
 import shutil
@@ -38,7 +39,7 @@ PATIENCE = 300.0  # seconds, for what takes a few on a machine that has nothing 
 def checkout(tmp_path_factory):
     """A copy of the project, to submit from and to break."""
     folder = tmp_path_factory.mktemp("checkout")
-    for part in ("conf", "experiments", "paci"):
+    for part in ("conf", "experiments", "paci", "runlog"):
         shutil.copytree(ROOT / part, folder / part)
     return folder
 
@@ -240,8 +241,8 @@ def test_never_more_run_than_may(submitted):
     for name in NAMES:
         run = submitted["grid"] / name
         wait_for_the_end(run)
-        first, last = run / "environment.json", run / "status.json"
-        times.append((first.stat().st_mtime, last.stat().st_mtime))
+        (start,) = json.loads((run / "environment.json").read_text())
+        times.append((start["started"], start["ended"]))
     at_once = [sum(begin <= now <= end for begin, end in times) for now, _ in times]
     assert max(at_once) == 2
 
@@ -307,7 +308,8 @@ def test_cancelled_jobs_are_gone_and_said_to_be(base, say, tmp_path, capsys):
 
 def test_a_job_that_lacks_its_data_says_so_at_once(base, say, tmp_path):
     """Prepared where it is submitted, and not where it runs."""
-    folder = shutil.copytree(base[2].partition("=")[2], tmp_path / "data")
+    (prepared,) = (o.partition("=")[2] for o in base if o.startswith("data.folder="))
+    folder = shutil.copytree(prepared, tmp_path / "data")
     runs = tmp_path / "runs"
     settings = [
         "experiment=trainings",
