@@ -111,7 +111,7 @@ def test_what_the_papers_state_is_in_brackets(made):
     ("override", "sentence"),
     [
         ("stages=0", "stages must be a whole number of at least 1, not 0"),
-        ("method=paci", "the table is of every method: leave out method=paci"),
+        ("method=paci", "the table has every method: leave out method=paci"),
         ("executor=distributed", "executor distributed has no times given to simulate"),
         ("executor=measured", "executor local has no times given to simulate"),
     ],

@@ -27,8 +27,8 @@ def test_it_writes_what_runs_read_once(tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("overrides", "sentence"),
     [
-        (["data.validation=2.0"], "validation is 2.0; accepted are fractions"),
-        (["data.tokeniser=words"], "tokeniser is 'words'; accepted are bytes, gpt2"),
+        (["data.validation=2.0"], "data.validation must be a number from 0 to 1, not 2.0"),
+        (["data.tokeniser=words"], "data.tokeniser must be bytes or gpt2, not 'words'"),
         (["data=files"], "source 'files' has no files"),
         (["data=files", "data.files=[/absent/*.txt]"], "no file matches '/absent/\\*.txt'"),
     ],
