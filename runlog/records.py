@@ -149,12 +149,12 @@ class CostTable:
     """The second half of a split backward."""
     update: Sequence[float]
     transfer: float | Sequence[float]
-    """Of a message between stages; configured, not measured."""
+    """Time of a message between two ranks: configured, not measured."""
     input: Sequence[float] | None = None
     """The first half of a split backward."""
     sizes: Sequence[float] = (1.0,)
-    """Where micro-batches are not equally large: the time of each one of a window, in order, over
-    that of the largest."""
+    """Times of a window's micro-batches over the time that was measured, in order; more than one
+    where they are not equally large."""
 
 
 @dataclass(frozen=True)

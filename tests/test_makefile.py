@@ -1,5 +1,4 @@
-"""What `make reproduce` does when not everything works, with a python that only says what it is
-asked."""
+"""`make reproduce` when not everything works, with a python that only records its arguments."""
 
 import subprocess
 from pathlib import Path

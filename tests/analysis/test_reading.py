@@ -24,7 +24,7 @@ def folder(write_run):
 
 
 def calls(root) -> int:
-    """How many functions are called, of Python and of C, to read the runs below a folder."""
+    """Count the calls of Python and C functions that reading the runs below a folder makes."""
     count = 0
 
     def called(frame, event, argument):

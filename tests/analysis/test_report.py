@@ -1,4 +1,4 @@
-"""What `python -m analysis.report` says of runs and of what was made of them."""
+"""The output of `python -m analysis.report`: runs, and the tables and figures made from them."""
 
 from analysis import read_runs
 from analysis.manifest import BROKEN, FILE, MADE, REFUSED, Item, as_json, read_manifest

@@ -67,7 +67,7 @@ def losses(folder: Path) -> list[float]:
 
 
 def weights(folder: Path) -> dict[str, torch.Tensor]:
-    """Of the finished model, by name."""
+    """Return the weights of the finished model, by name."""
     parts = [load_file(part) for part in sorted((folder / "model").glob("*.safetensors"))]
     return {name: tensor for part in parts for name, tensor in part.items()}
 

@@ -75,7 +75,7 @@ def status(folder):
 
 
 def assert_same(folder, other):
-    """Of all but the clock: weights, losses, drift."""
+    """Assert equal weights, losses and drift; clocks may differ."""
     assert_same_results(folder, other)
     drifts = [[line["drift"] for line in lines(run / "stages.jsonl")] for run in (folder, other)]
     assert drifts[0] == drifts[1]

@@ -1,4 +1,4 @@
-"""What the table says where there is no SLURM; tests/slurm has what it says where there is one."""
+"""The table of runs without SLURM; tests/slurm has the table with it."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What only a GPU can show; each test that finds none says so and is skipped."""
+"""Tests that need a GPU; without one, each is skipped with a sentence."""
 
 import os
 import signal

@@ -49,7 +49,7 @@ def own_stage(count: int, dropout: float = 0.3):
 
 
 def stages_of(schedule: str, ranks: int) -> int:
-    """As many as the schedule puts on so many ranks."""
+    """Return as many stages as the schedule puts on so many ranks."""
     return ranks * paci.schedules.SCHEDULES[schedule].stages_per_rank
 
 
@@ -98,7 +98,7 @@ def emulated(schedules: list[str], cost: paci.Cost, m: int) -> list:
 
 
 def gradients(m: int) -> tuple[list, list]:
-    """Of one window of this rank's stage, ours and those of PyTorch's own pipeline."""
+    """Return the gradients of one window at this stage: ours, and PyTorch's pipeline's."""
     from torch.distributed.pipelining import PipelineStage, Schedule1F1B
 
     rank, ranks = dist.get_rank(), dist.get_world_size()
@@ -149,8 +149,8 @@ def checkpoints(schedule: str, folder: Path, save: bool) -> dict:
 
 
 def refused(misfit: str, folder: Path) -> str:
-    """What every rank says to unequal arguments or stages that do not fit, not even the checkpoint
-    in `folder`."""
+    """Return every rank's sentence for unequal arguments, or for stages that do not fit (not even
+    the checkpoint in `folder`)."""
     rank, options = dist.get_rank(), {}
     module, count = own_stage(dist.get_world_size()), 8
     if misfit == "shapes" and rank == 1:
@@ -182,8 +182,8 @@ def refused(misfit: str, folder: Path) -> str:
 
 
 def load_that_fails(folder: Path) -> tuple[str, bool]:
-    """What every rank says if rank 1 has not the room for a checkpoint that fits; and whether its
-    weights and versions are as they were."""
+    """Return every rank's sentence if rank 1 lacks the memory for a checkpoint that fits, and
+    whether its weights and versions are as they were."""
 
     def no_room(*_) -> None:
         raise MemoryError("too large")
@@ -349,7 +349,7 @@ def dies(rank: int, how: str, after: float, when: Path) -> None:
 
 
 def kill_this_process(after: float, when: Path) -> None:
-    """As the system does when memory runs out: with no chance to say anything."""
+    """Kill this process without notice, as the system does when memory runs out."""
 
     def kill():
         note_time(when)

@@ -66,7 +66,7 @@ CASES = [  # stages, accumulation, slack, cost, dropout
 
 
 def both(case, optimizer=toys.adamw, weights="live", twins_weights=None):
-    """What LocalPipeline makes of a case, and what the twin makes of it."""
+    """Train a case with LocalPipeline and with the twin, and return both."""
     N, a, slack, cost, dropout = case
     modules, batches = toys.stages(N, dropout), toys.batches(8 * a)
     before = toys.weights(modules)

@@ -1,4 +1,4 @@
-"""What tells the methods apart, and what must not."""
+"""Methods differ in what defines them, and in nothing else."""
 
 import math
 

@@ -138,5 +138,5 @@ def mean_change(versions, fading):
 
 
 def slope(z):
-    """Of the leaky ReLU: powers of two, so that its products round nothing."""
+    """Slope of the leaky ReLU: powers of two, so that its products round nothing."""
     return torch.where(z > 0, 1.0, 0.5)

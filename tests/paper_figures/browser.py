@@ -77,5 +77,5 @@ class Page:
         return found["result"].get("value")
 
     def happened(self, what: str) -> list[dict]:
-        """What is known of the events whose method ends so."""
+        """Return the parameters of the recorded events whose method ends so."""
         return [event["params"] for event in self.events if event.get("method", "").endswith(what)]

@@ -93,7 +93,7 @@ def sweep(checkout: Path, overrides: list[str]) -> subprocess.Popen:
 
 
 def wait_until(condition, what: str):
-    """What `condition` answers as soon as that is true."""
+    """Wait until `condition()` is true, and return what it returned."""
     until = time.monotonic() + PATIENCE
     while time.monotonic() < until:
         if found := condition():
@@ -112,7 +112,7 @@ def log_of(run: Path) -> str:
 
 
 def processes(run: Path) -> list[int]:
-    """Of the run's job, in order of ranks."""
+    """Return the logs of the run's job, in order of ranks."""
     raw = subprocess.run(
         ["squeue", "-h", "-o", "%A", "-j", job_of(run).id], capture_output=True, text=True
     ).stdout.strip()

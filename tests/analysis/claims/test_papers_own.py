@@ -62,7 +62,7 @@ def test_the_same_rules_deny_a_worse_paper():
 
 
 def test_many_seeds_of_the_papers_spread_decide():
-    """As many seeds as an undecided rule asks for, with these means and spreads: it holds."""
+    """An undecided rule holds with the seeds that it asks for, at the same means and spreads."""
 
     def many(name):
         table = published(name)

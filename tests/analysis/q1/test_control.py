@@ -1,4 +1,4 @@
-"""What PACI's distance from flush is made of, with parts that are known."""
+"""The split of PACI's distance from flush, on runs whose parts are known."""
 
 import pandas as pd
 import pytest

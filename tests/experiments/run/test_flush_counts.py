@@ -1,4 +1,5 @@
-"""How many micro-batches share the flush's batch changes its time only: its training is mapped."""
+"""The number of micro-batches changes the time of a flush, not its updates, so that one training
+can be mapped to another number."""
 
 import pytest
 import torch

@@ -71,7 +71,7 @@ def test_the_books_tell_what_memory_is_for(settings):
 
 @pytest.mark.parametrize(("schedule", "a"), [("paci", 1), ("paci", 4), ("zb-2p", 8)])
 def test_steady_is_between_updates_of_the_last_stage(schedule, a):
-    """Where none of these schedules leaves the last stage idle: 3 units a micro-batch."""
+    """Assert 3 units of time a micro-batch, which leaves the last stage never idle."""
     made = simulate(schedule, 4, 32, a, cost=Cost(1, 2, 1))
     full = math.ceil(4 / a)
     updates, seconds = steady(made.timeline, 4, full)

@@ -1,4 +1,4 @@
-"""What SLURM 22.05 and submitit 1.5 wrote when these things happened."""
+"""Logs that SLURM 22.05 and submitit 1.5 wrote are read for the reason why a job ended."""
 
 import pytest
 

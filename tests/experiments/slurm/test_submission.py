@@ -1,4 +1,4 @@
-"""What is settled before SLURM is asked; tests/slurm has what it makes of it."""
+"""Submissions are checked before SLURM is asked; tests/slurm runs them on a real one."""
 
 import pytest
 

@@ -6,7 +6,7 @@ from experiments.terminal.progress import Progress
 
 @pytest.fixture
 def clock(monkeypatch):
-    """What a bar's clock says, in seconds."""
+    """Return the seconds that a bar's clock shows."""
     now = [0.0]
     monkeypatch.setattr("tqdm.std.time", lambda: now[0])
     return now

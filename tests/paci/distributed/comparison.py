@@ -1,4 +1,4 @@
-"""What ranks have trained, held against LocalPipeline."""
+"""The training of all ranks, compared with LocalPipeline."""
 
 from paci.schedules import FixedOrder
 from tests.paci import fleet, toys

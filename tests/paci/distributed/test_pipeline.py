@@ -53,7 +53,7 @@ MISFITS = {
 
 
 def results(ranks: int) -> dict:
-    """What each rank made of every job; one set of processes for all, even if they fail."""
+    """Run every job in one set of processes, and return each rank's results, failures included."""
     outcome = attempt(ranks)
     if isinstance(outcome, Exception):
         raise outcome

@@ -1,4 +1,4 @@
-"""What holds for every schedule that drains between updates, whatever the sizes and the times."""
+"""Properties of every schedule that drains between updates, for all sizes and times."""
 
 from collections import Counter, defaultdict
 

@@ -14,8 +14,8 @@ THEIRS = {"gpipe": ScheduleGPipe, "1f1b-flush": Schedule1F1B}
 
 
 def order_in_pytorch(schedule, N: int, m: int, stage: int) -> list[str]:
-    """What PyTorch's runtime asks of a stage. (Its printed `pipeline_order` numbers the forwards
-    of the last rank from 1, but its runtime from 0.)"""
+    """Return the actions that PyTorch's runtime asks of a stage. (The printed
+    `pipeline_order` numbers the forwards of the last rank from 1, the runtime from 0.)"""
     done = []
     mock = MagicMock(num_stages=N, stage_index=stage, is_last=False, device="cpu")
     for direction in ("fwd_recv", "fwd_send", "bwd_recv", "bwd_send"):

@@ -11,7 +11,7 @@ from tests.paci import toys
 
 
 def idle_of_a_window(schedule, stages, m, cost, **options) -> float:
-    """Of a rank with one stage, where windows follow one another."""
+    """Return the bubble rate of a rank with one stage, where windows follow one another."""
     rule = build(schedule, stages, m, **options)
     two, three = (simulate(rule, stages, k * m, cost=cost).makespan for k in (2, 3))
     return three - two - m * (cost.forward + cost.backward)

@@ -121,7 +121,7 @@ def test_under_autocast_a_stash_holds_both():
     ],
 )
 def test_an_update_finds_gradients_and_leaves_optimizer_state(optimizer, state):
-    """Of a linear layer, weight and bias in float32; before any update there is neither."""
+    """Weight and bias of a linear layer in float32; before any update there is neither."""
     one, x = Stage(0, 2, nn.Linear(IN, OUT), 2, optimizer), torch.ones(ROWS, IN)
     for microbatch, known in ((0, False), (1, True), (2, True), (3, True)):
         gradient = torch.ones_like(one.forward(microbatch, x))

@@ -9,8 +9,8 @@ BATCH = toys.batches(1)[0]
 
 
 def exchanged(index: int, kinds: str) -> tuple[list, list]:
-    """What stage `index` of 3 takes and sends when it does `kinds` of micro-batch 7, and what
-    comes of each."""
+    """Return what stage `index` of 3 takes and sends when it does `kinds` of
+    micro-batch 7, and the result of each."""
     stage = Stage(index, 3, toys.layer(), 1, toys.sgd, loss_fn=toys.loss_fn)
     stage.optimizer.register_step_pre_hook(lambda *_: said.append("update"))
     said = []

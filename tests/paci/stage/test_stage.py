@@ -56,7 +56,7 @@ def test_a_gradient_that_only_passes_through_is_not_copied():
 
 @pytest.mark.parametrize("kind", ["backward", "backward_input"])
 def test_what_leaves_a_stage_is_contiguous(kind):
-    """As it arrives at another rank; other strides may mean other roundings in the next stage."""
+    """An output is contiguous, as at another rank: other strides may mean other roundings there."""
 
     class Turned(nn.Linear):
         def forward(self, x):

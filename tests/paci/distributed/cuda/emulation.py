@@ -180,7 +180,7 @@ def launch(kernel: str, seconds: float = 0.0) -> None:
 
 
 class Work:
-    """What an NCCL operation returns."""
+    """The handle of an NCCL operation, like torch.distributed's `Work`."""
 
     def __init__(self, done: threading.Event):
         self._end = Event()
@@ -245,7 +245,7 @@ def poison(tensor: torch.Tensor) -> None:
 
 
 class Settings:
-    """What a test may choose."""
+    """The choices that a test may make for the emulated device."""
 
     eager = False
 

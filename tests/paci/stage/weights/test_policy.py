@@ -112,7 +112,7 @@ def test_evaluation_is_on_the_newest_weights(weights):
 
 @pytest.mark.parametrize("weights", ["double-buffered", "corrected", "predicted"])
 def test_state_goes_on(weights):
-    """What a policy keeps between updates survives, in whatever form a checkpoint gives it back."""
+    """A policy's state between updates survives a checkpoint, in whatever form it comes back."""
     batches, N, a = toys.batches(16), 3, 4
     whole, parts, resumed = toys.stages(N), toys.stages(N), toys.stages(N)
     one, two, three = (

@@ -15,7 +15,7 @@ def sgd(parameters, **options):
 
 
 def averaging_sgd(parameters):
-    """Of a constant gradient, the momentum is the gradient."""
+    """The momentum of a constant gradient is the gradient."""
     return sgd(parameters, momentum=0.5, dampening=0.5)
 
 
