@@ -153,8 +153,8 @@ class CostTable:
     input: Sequence[float] | None = None
     """The first half of a split backward."""
     sizes: Sequence[float] = (1.0,)
-    """Times of a window's micro-batches over the time that was measured, in order; more than one
-    where they are not equally large."""
+    """Times of a window's micro-batches, in order, over that of the largest; more than one where
+    they are not equally large."""
 
 
 @dataclass(frozen=True)
