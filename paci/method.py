@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from paci.schedules import SCHEDULES, Schedule, build, theory
-from paci.schedules.delay import mean_delay
+from paci.schedules.delay import delay_of_limit
 from paci.simulation.simulate import VERSIONED
 
 LIMITS = ("stages_per_rank", "in_flight")
@@ -133,7 +133,7 @@ class Method:
     def mean_delay(self, stages: int, stage: int) -> float:
         """Return the mean updates between a forward and the update that uses its gradient, once the
         pipeline is full."""
-        return mean_delay(stages, stage, self.accumulation, self.slack, **self.limits)
+        return delay_of_limit(self._in_flight(stages, stage), self.accumulation)
 
     def _in_flight(self, stages: int, stage: int) -> int:
         return theory.in_flight_bound(stages, stage, self.slack, **self.limits)

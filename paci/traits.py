@@ -1,7 +1,6 @@
 """Properties of a method, measured on the simulated timeline of its schedule."""
 
 from dataclasses import dataclass
-from functools import partial
 
 from paci.cost import Cost
 from paci.method import Method
@@ -48,8 +47,8 @@ def traits_of(method: Method, ranks: int, cost: Cost, seed: int = 0) -> Traits:
     seen = Simulation(rule, run.actions, method.weights)
     copies = max(seen.max_copies)
     if method.weights not in ("live", *VERSIONED):  # not versions, but buffers of the same size
-        units = partial(theory.parameter_units, method.weights, stages)
-        copies = max(units(i, a, method.slack, **method.limits) for i in range(stages)) - 1
+        drift = max(method.updates_between(stages, stage) for stage in range(stages))
+        copies = theory.parameter_units(method.weights, drift) - 1
     return Traits(
         bubble=(run.makespan - first.makespan) / work - 1,
         utilization=run.utilization,

@@ -1,27 +1,15 @@
 """The delay of a stage's gradients in an asynchronous pipeline, and PipeMare's step for it."""
 
-from collections.abc import Callable, Sequence
-
-from paci.schedules.theory import in_flight_bound
-
-
-def mean_delay(
-    stages: int,
-    stage: int,
-    accumulation: int,
-    slack: int = 0,
-    stages_per_rank: int = 1,
-    in_flight: int | Sequence[int] | None = None,
-) -> float:
-    """Return the mean updates between a forward and the update that uses its gradient, under PACI
-    once the pipeline is full; see `delay_of_limit`."""
-    limit = in_flight_bound(stages, stage, slack, stages_per_rank, in_flight)
-    return delay_of_limit(limit, accumulation)
+from collections.abc import Callable
 
 
 def delay_of_limit(limit: int, accumulation: int) -> float:
-    """Return the mean delay of a stage that holds `limit` micro-batches: limit - 1 backwards run
-    between a forward and its own, and every `accumulation`-th ends in an update."""
+    """Return the mean updates between a forward and the update that uses its gradient, once the
+    pipeline is full, at a stage that holds `limit` micro-batches under PACI.
+
+    Between a forward and its own backward run limit - 1 others, and every `accumulation`-th ends
+    in an update.
+    """
     return (limit - 1) / accumulation
 
 

@@ -34,22 +34,15 @@ def in_flight_bound(
     return ranks - rank + (slack if rank < ranks - 1 else 0)
 
 
-def drift_bound(
-    stages: int,
-    stage: int,
-    accumulation: int,
-    slack: int = 0,
-    stages_per_rank: int = 1,
-    in_flight: int | Sequence[int] | None = None,
-) -> int:
-    """Return the most updates of a stage between a micro-batch's forward and backward under PACI.
+def drift_bound(stages: int, stage: int, accumulation: int, slack: int = 0) -> int:
+    """Return the most updates of a stage between a micro-batch's forward and backward under PACI,
+    with one stage per rank: ⌈(N - 1 - i + slack) / a⌉.
 
-    With one stage per rank, ⌈(N - 1 - i + slack) / a⌉; see `drift_of_limit`. One text of the paper
+    `drift_of_limit` has the general form. One text of the paper
     prints a floor at stage 0, which its own examples (N = 8: a = 4 gives 2, a = 8 gives 1) and the
     simulation of its rule contradict.
     """
-    limit = in_flight_bound(stages, stage, slack, stages_per_rank, in_flight)
-    return drift_of_limit(limit, accumulation)
+    return drift_of_limit(in_flight_bound(stages, stage, slack), accumulation)
 
 
 def drift_of_limit(limit: int, accumulation: int) -> int:
@@ -141,16 +134,9 @@ def activation_units(
     raise ValueError(f"no closed form for the activation memory of {schedule!r}")
 
 
-def parameter_units(
-    weights: str,
-    stages: int,
-    stage: int,
-    accumulation: int,
-    slack: int = 0,
-    stages_per_rank: int = 1,
-    in_flight: int | Sequence[int] | None = None,
-) -> int:
-    """Return a stage's peak parameter memory under PACI, in copies of its weights.
+def parameter_units(weights: str, drift: int) -> int:
+    """Return the peak parameter memory, in copies of its weights, of a stage that makes at most
+    `drift` updates between a micro-batch's forward and its backward.
 
     stashed          the newest version, and one for each update that a micro-batch drifts by
     double-buffered  the newest version and the one before
@@ -159,7 +145,6 @@ def parameter_units(
 
     Raises ValueError for other policies.
     """
-    drift = drift_bound(stages, stage, accumulation, slack, stages_per_rank, in_flight)
     units = {
         "live": 1,
         "stashed": 1 + drift,

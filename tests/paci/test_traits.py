@@ -32,4 +32,4 @@ def test_versions_are_those_of_real_stages(weights, a, slack):
     if weights in ("live", "stashed", "double-buffered"):
         one = sum(p.nbytes for p in toys.stages(1)[0].parameters())
         assert copies == max(stage.peak_held.copies for stage in segment.stages) / one
-        assert copies == theory.parameter_units(weights, 4, 0, a, slack) - 1
+        assert copies == theory.parameter_units(weights, theory.drift_bound(4, 0, a, slack)) - 1

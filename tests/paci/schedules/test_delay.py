@@ -1,6 +1,7 @@
 import pytest
 
-from paci.schedules.delay import mean_delay, rescaled
+from paci.schedules.delay import delay_of_limit, rescaled
+from paci.schedules.theory import in_flight_bound
 from tests.paci import toys
 
 
@@ -13,7 +14,8 @@ def test_mean_delay_is_the_staleness_of_a_full_pipeline(N, a, slack):
     for stage, (warm_up, whole) in enumerate(zip(staleness(10), staleness(110), strict=True)):
         full = whole - warm_up
         mean = sum(updates * count for updates, count in full.items()) / full.total()
-        assert mean == pytest.approx(mean_delay(N, stage, a, slack), abs=0.05)
+        limit = in_flight_bound(N, stage, slack)
+        assert mean == pytest.approx(delay_of_limit(limit, a), abs=0.05)
 
 
 def test_the_step_is_divided_by_the_delay_and_less_with_every_update():

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from paci import Cost, simulate
 from paci.schedules import build
-from paci.schedules.theory import drift_bound, in_flight_bound
+from paci.schedules.theory import drift_bound, drift_of_limit, in_flight_bound
 from tests.paci import toys
 
 
@@ -83,7 +83,7 @@ def test_bounds_with_several_stages_per_rank(sizes):
         rank = stage // v
         limit = ranks - rank + (slack if rank < ranks - 1 else 0)
         assert run.peak_in_flight[stage] <= limit == in_flight_bound(N, stage, slack, v)
-        assert run.max_drift[stage] <= ceil((limit - 1) / a) == drift_bound(N, stage, a, slack, v)
+        assert run.max_drift[stage] <= ceil((limit - 1) / a) == drift_of_limit(limit, a)
 
 
 @given(
@@ -110,7 +110,7 @@ def test_other_limits_never_deadlock_and_bound_the_drift(sizes, data):
     for stage in range(N):
         assert run.peak_in_flight[stage] <= limits[stage]
         assert run.max_drift[stage] <= ceil((limits[stage] - 1) / a)
-        assert drift_bound(N, stage, a, in_flight=limit) == ceil((limits[stage] - 1) / a)
+        assert in_flight_bound(N, stage, in_flight=limit) == limits[stage]
 
 
 @given(toys.sizes())

@@ -39,13 +39,13 @@ def test_memory_under_other_limits_is_what_the_clock_measures(limits):
     units = [theory.activation_units("paci", 6, rank, 2, **limits) for rank in range(6 // v)]
     assert all(sum(held) <= most for held, most in zip(own, units, strict=True))
     assert sum(own[0]) == units[0]
-    copies = [theory.parameter_units("stashed", 6, stage, 2, **limits) for stage in range(6)]
-    assert all(1 + drift <= most for drift, most in zip(run.max_drift, copies, strict=True))
-    assert 1 + run.max_drift[0] == copies[0]
+    bounds = [run.schedule.drift_bound(stage) for stage in range(6)]
+    assert all(drift <= most for drift, most in zip(run.max_drift, bounds, strict=True))
+    assert run.max_drift[0] == bounds[0]
 
 
 def test_live_weights_are_the_only_copy():
-    assert theory.parameter_units("live", 8, 0, 1) == 1
+    assert theory.parameter_units("live", drift=7) == 1
 
 
 def test_published_bubbles():
@@ -73,7 +73,7 @@ def test_published_memory():
     "ask",
     [
         lambda: theory.activation_units("nonesuch", 4, 0, 4),
-        lambda: theory.parameter_units("", 8, 0, 1),
+        lambda: theory.parameter_units("", drift=0),
         lambda: theory.bubble_rate("nonesuch", 4, 4),
     ],
 )

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from paci.schedules import theory
-from paci.schedules.delay import mean_delay
+from paci.schedules.delay import delay_of_limit
 from paci.schedules.paci import PACI
 from paci.stage.stage import Stage
 from paci.stage.weights.corrected import Corrected
@@ -55,7 +55,7 @@ def test_decay_none_and_one_step_of_drift_train_as_stashed_weights():
 def test_changes_fade_over_the_delay_at_the_limits_of_the_schedule(limits):
     local = toys.pipeline(toys.stages(4), PACI(4, 2, **limits), None, weights="corrected")
     for stage in local.stages:
-        delay = mean_delay(4, stage.index, 2, **limits)
+        delay = delay_of_limit(theory.in_flight_bound(4, stage.index, **limits), 2)
         assert stage.weights.fading == (0.135 ** (1 / delay) if delay else 0.0)
 
 
@@ -92,7 +92,9 @@ def test_memory():
     """The mean change always; weights set aside, while a backward runs, where there is drift."""
     modules = toys.stages(4)
     run = toys.pipeline(modules, accumulation=2, weights="corrected").train(toys.batches(16))
-    units = [theory.parameter_units("corrected", 4, stage, 2) for stage in range(4)]
+    units = [
+        theory.parameter_units("corrected", theory.drift_bound(4, stage, 2)) for stage in range(4)
+    ]
     assert [1 + extra for extra in copies(run, modules)] == units == [3, 3, 3, 2]
 
 

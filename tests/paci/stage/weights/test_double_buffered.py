@@ -24,7 +24,7 @@ def test_staleness_is_one_and_versions_are_two(N, more, jitter):
         assert [set(drift) for drift in run.drift] == [{0}] * N
         assert all(m.relative == 0 for stage in run.stages for m in stage.movements)
         assert copies(run, modules) == [1] * N
-    assert theory.parameter_units("double-buffered", N, 0, a) == 2
+    assert theory.parameter_units("double-buffered", theory.drift_bound(N, 0, a)) == 2
 
 
 @pytest.mark.parametrize("schedule", ["gpipe", "1f1b-flush", "zb-h1"])

@@ -84,7 +84,9 @@ def test_memory():
     """Weights set aside and a step, while a forward runs; nothing where nothing drifts."""
     modules = toys.stages(4)
     run = toys.pipeline(modules, accumulation=2, weights="predicted").train(toys.batches(16))
-    units = [theory.parameter_units("predicted", 4, stage, 2) for stage in range(4)]
+    units = [
+        theory.parameter_units("predicted", theory.drift_bound(4, stage, 2)) for stage in range(4)
+    ]
     assert [1 + extra for extra in copies(run, modules)] == units == [3, 3, 3, 1]
 
 

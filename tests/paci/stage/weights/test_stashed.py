@@ -41,7 +41,9 @@ def test_drift_is_none_and_memory_is_that_of_the_versions_in_flight(N, a, slack)
     assert [stage.staleness for stage in run.stages] == [s.staleness for s in as_late.stages]
     assert copies(run, modules) == [versions_in_flight(run, stage) for stage in range(N)]
     for stage, extra in enumerate(copies(run, modules)):
-        assert 1 + extra <= theory.parameter_units("stashed", N, stage, a, slack)
+        assert 1 + extra <= theory.parameter_units(
+            "stashed", theory.drift_bound(N, stage, a, slack)
+        )
 
 
 @pytest.mark.parametrize(
@@ -51,7 +53,9 @@ def test_eight_stages(a, units):
     modules = toys.stages(8)
     run = toys.pipeline(modules, "paci", a, weights="stashed").train(toys.batches(24 * a))
     assert [1 + extra for extra in copies(run, modules)] == units
-    assert [theory.parameter_units("stashed", 8, stage, a) for stage in range(8)] == units
+    assert [
+        theory.parameter_units("stashed", theory.drift_bound(8, stage, a)) for stage in range(8)
+    ] == units
 
 
 def test_a_version_is_released_with_its_last_user():
@@ -71,7 +75,7 @@ def test_a_version_is_released_with_its_last_user():
     first.optimizer.step = spy
     local.train(toys.batches(24))
     assert len(alive) == 12
-    assert max(alive) == theory.parameter_units("stashed", 4, 0, 2) == 3
+    assert max(alive) == theory.parameter_units("stashed", theory.drift_bound(4, 0, 2)) == 3
     assert sum(not storage.expired() for storage in versions.values()) == 1
     assert first.weights.extra_bytes == 0
 
