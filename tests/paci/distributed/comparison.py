@@ -3,6 +3,22 @@
 from paci.schedules import FixedOrder
 from tests.paci import fleet, toys
 
+CONFIGURATIONS = [
+    (schedule, accumulation, order, slack)
+    for schedule, accumulation, slack in (
+        ("gpipe", 4, 0),
+        ("1f1b-flush", 4, 0),
+        ("paci", 4, 0),
+        ("paci", 2, 2),
+        ("async-1f1b", 1, 0),
+        ("zb-h1", 4, 0),
+        ("interleaved-1f1b", 4, 0),
+        ("zbv", 4, 0),
+    )
+    for order in ("static", "dynamic")
+]
+"""The (schedule, accumulation, order, slack) that every transport must train with."""
+
 
 def by_stage(by_rank: list[dict], key: str) -> list:
     """Put together {stage: value} of all ranks."""

@@ -11,23 +11,7 @@ from paci.distributed.launch import spawn
 from paci.schedules import FixedOrder
 from paci.schedules.theory import drift_bound
 from tests.paci import fleet, toys
-from tests.paci.distributed.comparison import by_stage, check_equals_local
-
-CONFIGURATIONS = [
-    (schedule, accumulation, order, slack)
-    for schedule, accumulation, slack in (
-        ("gpipe", 4, 0),
-        ("1f1b-flush", 4, 0),
-        ("paci", 4, 0),
-        ("paci", 2, 2),
-        ("async-1f1b", 1, 0),
-        ("zb-h1", 4, 0),
-        ("interleaved-1f1b", 4, 0),
-        ("zbv", 4, 0),
-    )
-    for order in ("static", "dynamic")
-]
-
+from tests.paci.distributed.comparison import CONFIGURATIONS, by_stage, check_equals_local
 
 EMULATED = ["paci", "1f1b-flush", "zb-h1", "interleaved-1f1b"]
 COST = Cost(forward=0.004, backward=0.008, weight=0.003, update=0.002)

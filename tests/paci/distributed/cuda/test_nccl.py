@@ -14,26 +14,11 @@ import pytest
 from paci.distributed.failure import RankFailed
 from paci.distributed.launch import spawn
 from tests.paci import fleet, toys
-from tests.paci.distributed.comparison import by_stage, check_equals_local
+from tests.paci.distributed.comparison import CONFIGURATIONS, by_stage, check_equals_local
 from tests.paci.distributed.cuda import ranks as gpu_ranks
 
 HANGING = 200.0  # seconds
 UPDATES = 3
-SCHEDULES = (
-    ("gpipe", 4, 0),
-    ("1f1b-flush", 4, 0),
-    ("paci", 4, 0),
-    ("paci", 2, 2),
-    ("async-1f1b", 1, 0),
-    ("zb-h1", 4, 0),
-    ("interleaved-1f1b", 4, 0),
-    ("zbv", 4, 0),
-)
-CONFIGURATIONS = [
-    (schedule, accumulation, order, slack)
-    for schedule, accumulation, slack in SCHEDULES
-    for order in ("static", "dynamic")
-]
 RANKS = [2, 3, 4, 8]
 INTERRUPTED = [("paci", "dynamic", 0), ("paci", "static", 1)]
 
