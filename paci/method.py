@@ -101,8 +101,7 @@ class Method:
         if self.weights == "double-buffered" and self.accumulation < in_flight:
             raise ValueError(
                 f"double-buffered weights need method.accumulation of at least {in_flight}, as "
-                "many micro-batches as are in flight at the first stage, not "
-                f"{self.accumulation}"
+                f"many micro-batches as may be in flight at a stage, not {self.accumulation}"
             )
         if self.weights == "predicted" and self.optimizer == "nadamw":
             raise ValueError("predicted weights need optimizer adamw, whose steps can be predicted")

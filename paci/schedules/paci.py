@@ -84,20 +84,14 @@ class Async1F1B(PACI):
     name = "async-1f1b"
     default_accumulation = 1
 
-    def __init__(
-        self,
-        stages: int,
-        accumulation: int | None = None,
-        slack: int = 0,
-        stages_per_rank: int = 1,
-        in_flight: int | Sequence[int] | None = None,
-    ):
-        super().__init__(stages, accumulation, slack, stages_per_rank, in_flight)
-        if self.accumulation != 1:
+    @classmethod
+    def window(cls, accumulation: int | None) -> int:
+        if super().window(accumulation) != 1:
             raise ValueError(
                 f"async-1f1b updates after every micro-batch: accumulation must be 1, "
                 f"not {accumulation} (that would be paci)"
             )
+        return 1
 
 
 def _check_in_flight(in_flight: int | Sequence[int] | None, stages: int, slack: int) -> None:

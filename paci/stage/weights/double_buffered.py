@@ -20,8 +20,8 @@ from paci.stage.weights.versions import Version, Versioned
 class DoubleBuffered(Versioned):
     """Every micro-batch sees the version before that of its window.
 
-    Raises ValueError if a window is shorter than the pipeline: micro-batches of three windows are
-    then in flight at once, and two versions do not serve them.
+    Raises ValueError if more micro-batches may be in flight than a window has: those of three
+    windows could then be in flight at once, and two versions do not serve them.
     """
 
     name = "double-buffered"
@@ -30,10 +30,11 @@ class DoubleBuffered(Versioned):
         super().__init__(module, optimizer, position)
         self._accumulation = position.accumulation
         self._previous: Version | None = None
-        if position.accumulation < position.stages:
+        if position.accumulation < position.in_flight:
             raise ValueError(
-                f"double-buffered weights need an accumulation of at least the number of stages, "
-                f"{position.stages}, not {position.accumulation}"
+                f"double-buffered weights need an accumulation of at least {position.in_flight}, "
+                f"as many micro-batches as may be in flight at stage {position.index}, not "
+                f"{position.accumulation}"
             )
 
     def choose(self, microbatch: int, version: int) -> tuple[int, Version]:

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paci import Cost
-from paci.schedules import theory
+from paci import Cost, FixedOrder, simulate
+from paci.schedules import build, theory
 from tests.paci import toys
 from tests.paci.stage.weights.test_stashed import copies
 
@@ -34,11 +34,25 @@ def test_a_flush_waits_for_nothing_and_sees_the_version_before_all_the_same(sche
 
 
 def test_a_window_shorter_than_the_pipeline():
-    with pytest.raises(ValueError, match="an accumulation of at least the number of stages, 4, no"):
+    with pytest.raises(ValueError, match=r"an accumulation of at least 4, as many .*, not 3"):
         toys.pipeline(toys.stages(4), "paci", 3, weights="double-buffered")
 
 
+def test_several_stages_per_rank_need_no_more_than_their_limit():
+    rule = build("paci", 4, 2, stages_per_rank=2)
+    run = toys.pipeline(toys.stages(4), rule, None, weights="double-buffered").train(
+        toys.batches(20)
+    )
+    assert all(stage.staleness == {0: 2, 1: 18} for stage in run.stages)
+
+
 def test_too_much_slack():
-    local = toys.pipeline(toys.stages(4), "paci", 4, slack=4, weights="double-buffered")
+    with pytest.raises(ValueError, match=r"an accumulation of at least 8, .* at stage 0, not 4"):
+        toys.pipeline(toys.stages(4), "paci", 4, slack=4, weights="double-buffered")
+
+
+def test_an_order_with_too_much_slack():
+    orders = simulate("paci", 4, 24, 4, slack=4).timeline.orders()
+    local = toys.pipeline(toys.stages(4), FixedOrder(orders, 4), None, weights="double-buffered")
     with pytest.raises(ValueError, match="micro-batch 8 begins at version 0 but must see version"):
         local.train(toys.batches(24))
