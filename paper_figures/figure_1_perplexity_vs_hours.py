@@ -7,11 +7,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis import Cell, Frames, by_setting, cells, of_paper
-from analysis.q2.rates import on_clocks
+from analysis import Cell, Frames, by_setting
 from analysis.q2.speedup import contests, ratio
 from analysis.q2.thresholds import PAPERS_WAY, Thresholds
-from analysis.q2.timing import Timed, all_timed, timed
+from analysis.q2.timing import Timed, Timings
 from paper_figures import style
 from paper_figures.command import main
 
@@ -19,12 +18,12 @@ NEEDS = "training"
 
 
 def draw(frames: Frames, thresholds: Thresholds = PAPERS_WAY) -> Figure:
-    made, left_out = timed(of_paper(on_clocks(cells(frames), frames)))
-    settings = by_setting(made)
+    timings = Timings.of_paper(frames, thresholds)
+    settings = by_setting(timings.made)
     fig, axes = style.panels(len(settings), height=3.2)
     shown: list[Timed] = []
     for ax, (setting, group) in zip(axes, settings.items(), strict=True):
-        lines = {it: _curve(it) for it in all_timed(group, made, frames, thresholds)}
+        lines = {it: _curve(it) for it in timings.everything(group)}
         shown += lines
         unit, name = style.time_unit(pd.concat(lines.values())["seconds"].max())
         for it, curve in lines.items():
@@ -33,7 +32,7 @@ def draw(frames: Frames, thresholds: Thresholds = PAPERS_WAY) -> Figure:
             ax.plot(seconds, mean, **look)
             band = {"color": look["color"], "alpha": 0.15, "linewidth": 0}
             ax.fill_between(seconds, mean - std, mean + std, **band)
-        _arrows(ax, group, made, frames, thresholds, unit)
+        _arrows(ax, group, timings, unit)
         style.perplexity_axis(ax)
         ax.set_xlim(left=0)
         ax.set_title(style.setting_title(setting, [cell.seeds for cell in group]))
@@ -44,8 +43,8 @@ def draw(frames: Frames, thresholds: Thresholds = PAPERS_WAY) -> Figure:
         "Mean and ± 1 std over seeds. An arrow leads from the time at which the first flush "
         "reaches the lowest threshold to PACI's; its number is the mean over seeds of their ratio.",
         style.mapped_note(shown),
-        style.byte_note(made),
-        style.sentence(left_out),
+        style.byte_note(timings.made),
+        style.sentence(timings.left_out),
         style.partial_note(frames.of(NEEDS).partial),
     )
     return fig
@@ -67,22 +66,15 @@ def _curve(it: Timed) -> pd.DataFrame:
     )
 
 
-def _arrows(
-    ax: Axes,
-    group: list[Cell],
-    made: list[Cell],
-    frames: Frames,
-    thresholds: Thresholds,
-    unit: float,
-) -> None:
+def _arrows(ax: Axes, group: list[Cell], timings: Timings, unit: float) -> None:
     """Draw, below the curves, an arrow for each PACI variant in its colour, from the time of the
     best flush to its own, with dotted lines that lead down from where they reach the perplexity."""
     ax.set_yscale("log")
     low, high = ax.get_ylim()
     step = (high / low) ** 0.09  # as a factor: the axis is logarithmic
     row = 0
-    for contest in contests(group, made, frames, thresholds):
-        for perplexity in thresholds.of(group)[-1:]:
+    for contest in contests(group, timings):
+        for perplexity in timings.thresholds.of(group)[-1:]:
             flush = contest.first_to(perplexity)
             gain = ratio(flush, contest.paci, perplexity).mean(skipna=False)
             if pd.isna(gain):

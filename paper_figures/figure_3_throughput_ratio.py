@@ -61,9 +61,8 @@ def note(made: pd.DataFrame) -> str:
 def draw(frames: Frames) -> Figure:
     checked = _checked(frames)
     colours = style.size_colours(checked["microbatch"])
-    groups = list(checked.groupby(PLACE))
-    fig, axes = style.panels(len(groups), height=2.4)
-    for ax, (_, group) in zip(axes, groups, strict=True):
+    fig, panels = style.throughput_panels(checked, PLACE, height=2.4)
+    for ax, group in panels:
         ranks = int(group["ranks"].iloc[0])
         for size, mine in group.groupby("microbatch"):
             mine = mine.sort_values("m")
@@ -75,10 +74,8 @@ def draw(frames: Frames) -> Figure:
         counts = np.geomspace(group["m"].min(), group["m"].max(), 50)
         theory = [bubble_efficiency(ranks, m) for m in counts]
         ax.plot(counts, theory, "--", color=style.GREY, linewidth=1)
-        style.counts_axis(ax, group["m"])
         ax.set_ylim(0, max(1.05, *ax.get_ylim()))
         ax.set_ylabel(f"flush ÷ PACI, throughput\n{style.clock_name(group['clock'].iloc[0])}")
-        ax.set_title(style.throughput_title(group.iloc[0]))
     theory = Line2D([], [], linestyle="--", color=style.GREY, label="m/(m+N-1)")
     style.size_legend(fig, colours, [theory])
     style.footnote(

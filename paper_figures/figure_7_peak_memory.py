@@ -48,9 +48,8 @@ def note(made: pd.DataFrame) -> str:
 def draw(frames: Frames) -> Figure:
     fullest = _fullest(frames)
     colours = style.size_colours(fullest["microbatch"])
-    groups = list(fullest.groupby(PLACE))
-    fig, axes = style.panels(len(groups), height=2.4)
-    for ax, (_, group) in zip(axes, groups, strict=True):
+    fig, panels = style.throughput_panels(fullest, PLACE, height=2.4)
+    for ax, group in panels:
         unit, name = style.memory_unit(group["total"].max())
         for (size, of), mine in group.groupby(["microbatch", "of"]):
             mine = mine.sort_values("m")
@@ -60,10 +59,8 @@ def draw(frames: Frames) -> Figure:
                 mine["m"], mine["total"] / unit, color=colours[size], linestyle=dashes,
                 marker=marker, markersize=4, markerfacecolor=filled, linewidth=1,
             )  # fmt: skip
-        style.counts_axis(ax, group["m"])
         ax.set_ylim(bottom=0)
         ax.set_ylabel(f"peak memory ({name})")
-        ax.set_title(style.throughput_title(group.iloc[0]))
     looks = [
         Line2D([], [], color=style.GREY, linestyle=dashes, marker=marker, markersize=4, label=of)
         for of, (dashes, marker) in LOOKS.items()

@@ -45,21 +45,12 @@ def note(made: pd.DataFrame) -> str:
 
 def draw(frames: Frames) -> Figure:
     made = _splits(frames)
-    groups = list(made.groupby(FIXED_BATCH))
-    fig, axes = style.panels(len(groups), height=2.6)
-    for ax, (_, group) in zip(axes, groups, strict=True):
+    fig, panels = style.throughput_panels(made, FIXED_BATCH, height=2.6)
+    for ax, group in panels:
         first = group.iloc[0]
         for of, mine in group.groupby("of"):
-            mine = mine.sort_values("m")
             colour, marker = LOOKS[of]
-            rate = mine["rate"] / mine["ranks"]
-            ax.errorbar(
-                mine["m"], rate, yerr=rate * mine["doubt"].fillna(0), color=colour, marker=marker,
-                markersize=4, capsize=2, linewidth=1, elinewidth=0.8,
-            )  # fmt: skip
-            for m in mine.loc[mine["rate"].isna(), "m"]:  # an empty line would break the layout
-                ax.plot(m, 0, "x", color=colour, clip_on=False)
-        style.counts_axis(ax, group["m"])
+            style.rates(ax, mine, color=colour, marker=marker)
         ax.set_ylim(bottom=0)
         ax.set_ylabel(style.rate_label(first["clock"]))
         ax.set_title(f"batch {first['batch']}\n{style.throughput_title(first)}")

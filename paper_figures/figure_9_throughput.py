@@ -57,9 +57,8 @@ def draw(frames: Frames) -> Figure:
     if made.empty:
         raise CannotAnswer("no completed throughput run of paci or 1f1b-flush")
     colours = style.size_colours(made["microbatch"])
-    groups = list(made.groupby(PLACE))
-    fig, axes = style.panels(len(groups), height=2.6)
-    for ax, (_, group) in zip(axes, groups, strict=True):
+    fig, panels = style.throughput_panels(made, PLACE, height=2.6)
+    for ax, group in panels:
         _panel(ax, group, colours)
     grey = {"color": style.GREY, "markersize": 4}
     looks = [
@@ -86,23 +85,16 @@ def _panel(ax: Axes, group: pd.DataFrame, colours: dict[int, str]) -> None:
             (of_size[is_flush], "s", "white", ""),
             (of_size[~is_flush], "o", colour, "-"),
         ):
-            mine = mine.sort_values("m")
-            doubts = mine["rate"] * mine["doubt"].fillna(0) / ranks
-            ax.errorbar(
-                mine["m"], mine["rate"] / ranks, yerr=doubts, color=colour, marker=marker,
-                linestyle=dashes, linewidth=1, markersize=4, markerfacecolor=fill, capsize=2,
+            style.rates(
+                ax, mine, color=colour, marker=marker, linestyle=dashes, markerfacecolor=fill,
                 zorder=3,
             )  # fmt: skip
-            for m in mine.loc[mine["rate"].isna(), "m"]:  # an empty line would break the layout
-                ax.plot(m, 0, "x", color=colour, clip_on=False)
         mean = of_size.loc[~is_flush, "rate"].mean() / ranks
         counts = np.geomspace(of_size["m"].min(), of_size["m"].max(), 50)
         theory = [mean * bubble_efficiency(ranks, m) for m in counts]
         ax.plot(counts, theory, "--", color=colour, linewidth=0.8)
-    style.counts_axis(ax, group["m"])
     # An interval may be wider than all else there is to see: it then leaves the panel.
     ax.set_ylim(0, min(ax.get_ylim()[1], 1.6 * group["rate"].max() / ranks))
-    ax.set_title(style.throughput_title(group.iloc[0]))
     ax.set_ylabel(style.rate_label(clock))
 
 

@@ -136,6 +136,31 @@ def counts_axis(ax: Axes, counts: Iterable[int]) -> None:
     ax.set_xlabel("micro-batches of an update, m or a")
 
 
+def throughput_panels(
+    made: pd.DataFrame, keys: list[str], height: float
+) -> tuple[Figure, list[tuple[Axes, pd.DataFrame]]]:
+    """Return a figure with a titled panel for each group of rows of `throughput` that share `keys`,
+    and the axes and the rows of each panel. The horizontal axis counts micro-batches."""
+    groups = [group for _, group in made.groupby(keys)]
+    fig, axes = panels(len(groups), height)
+    for ax, group in zip(axes, groups, strict=True):
+        counts_axis(ax, group["m"])
+        ax.set_title(throughput_title(group.iloc[0]))
+    return fig, list(zip(axes, groups, strict=True))
+
+
+def rates(ax: Axes, rows: pd.DataFrame, **look: Any) -> None:
+    """Draw tokens/s/device of rows of `throughput`, their intervals, and × where out of memory."""
+    rows = rows.sort_values("m")
+    rate = rows["rate"] / rows["ranks"]
+    ax.errorbar(
+        rows["m"], rate, yerr=rate * rows["doubt"].fillna(0), markersize=4, capsize=2, linewidth=1,
+        **look,
+    )  # fmt: skip
+    for m in rows.loc[rows["rate"].isna(), "m"]:  # an empty line would break the layout
+        ax.plot(m, 0, "x", color=look["color"], clip_on=False)
+
+
 def size_legend(fig: Figure, colours: dict[int, str], others: Sequence[Line2D]) -> None:
     """Draw one legend above all panels: sizes of micro-batches by colour, then `others`."""
     sizes = [
@@ -191,7 +216,7 @@ def tokens_axis(ax: Axes, most: float, token: str = "token") -> float:
     return unit
 
 
-def byte_note(made: list[Cell]) -> str:
+def byte_note(made: Sequence[Cell]) -> str:
     """Return the remark that perplexities are per byte, if they are."""
     return "Perplexity is per byte." if any(cell.token == "byte" for cell in made) else ""
 

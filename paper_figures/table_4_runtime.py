@@ -4,11 +4,10 @@ import sys
 
 import pandas as pd
 
-from analysis import CannotAnswer, Frames, by_setting, cells, of_paper
+from analysis import CannotAnswer, Frames, by_setting
 from analysis.counterparts import papers_batch, papers_row
-from analysis.q2.rates import on_clocks
 from analysis.q2.speedup import ratio
-from analysis.q2.timing import Timed, all_timed, timed
+from analysis.q2.timing import Timed, Timings
 from analysis.statistics import mean_and_std
 from paper_figures import style
 from paper_figures.command import main
@@ -20,15 +19,15 @@ NEEDS = "training"
 def table(frames: Frames) -> pd.DataFrame:
     """Return, per method and batch, time of all tokens, final perplexity ± std over seeds, and
     flush's time over the method's: at the same m (match) and of the fastest flush (best)."""
-    made, _ = timed(of_paper(on_clocks(cells(frames), frames)))
+    timings = Timings.of_paper(frames)
     reference = published("table_4")
     rows = []
-    for setting, group in by_setting(made).items():
-        found = all_timed(group, made, frames)
+    for setting, group in by_setting(timings.made).items():
+        found = timings.everything(group)
         flushes = {it.m: it for it in found if it.cell.variant.is_flush}
         best = min(flushes.values(), key=lambda it: it.total.mean(), default=None)
         unit, name = style.time_unit(max(it.total.mean() for it in found))
-        batch = papers_batch(group[0], made, reference)
+        batch = papers_batch(group[0], timings.made, reference)
         for it in found:
             theirs = papers_row(reference, batch=batch, method=it.label)
             perplexity, std = mean_and_std(it.final_perplexity)

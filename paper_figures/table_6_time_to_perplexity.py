@@ -7,12 +7,11 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis import CannotAnswer, Cell, Frames, Setting, by_setting, cells, of_paper
+from analysis import CannotAnswer, Cell, Frames, Setting, by_setting
 from analysis.counterparts import papers_batch, papers_row
-from analysis.q2.rates import on_clocks
 from analysis.q2.speedup import Contest, contests, missing, ratio
 from analysis.q2.thresholds import PAPERS, PAPERS_WAY, Thresholds
-from analysis.q2.timing import all_timed, timed
+from analysis.q2.timing import Timings
 from analysis.statistics import mean_and_std
 from paper_figures import style
 from paper_figures.command import main
@@ -25,13 +24,13 @@ NOTHING = "no perplexity is reached by every completed run of a setting: give so
 def table(frames: Frames, thresholds: Thresholds = PAPERS_WAY) -> pd.DataFrame:
     """Return, per batch, threshold and method, time ± std over seeds, and flush's time over it: at
     the same m (match) and of the flush that reaches the threshold first (best)."""
-    settings, made, _ = _settings(frames, thresholds)
+    timings = Timings.of_paper(frames, thresholds)
     reference, rows = published("table_6"), []
-    for setting, group, steps in settings:
-        found = all_timed(group, made, frames, thresholds)
+    for setting, group, steps in _settings(timings):
+        found = timings.everything(group)
         flushes = [it for it in found if it.cell.variant.is_flush]
         unit, name = style.time_unit(max(it.total.mean() for it in found))
-        batch = papers_batch(group[0], made, reference)
+        batch = papers_batch(group[0], timings.made, reference)
         for place, step in enumerate(steps):
             papers_step = PAPERS[place] if thresholds.given is None else step
             best = min(flushes, key=lambda it: it.time_to(step).fillna(np.inf).mean(), default=None)
@@ -79,11 +78,11 @@ def note(made: pd.DataFrame) -> str:
 
 
 def draw(frames: Frames, thresholds: Thresholds = PAPERS_WAY) -> Figure:
-    settings, made, left_out = _settings(frames, thresholds)
+    timings = Timings.of_paper(frames, thresholds)
     drawn = [
         (setting, found, steps)
-        for setting, group, steps in settings
-        if (found := contests(group, made, frames, thresholds))
+        for setting, group, steps in _settings(timings)
+        if (found := contests(group, timings))
     ]
     if not drawn:
         raise CannotAnswer("no completed paci run has a completed 1f1b-flush run beside it")
@@ -108,28 +107,24 @@ def draw(frames: Frames, thresholds: Thresholds = PAPERS_WAY) -> Figure:
         "Filled: over the flush that reaches the perplexity first; open: over the flush with as "
         "many micro-batches (m = a). Ours: mean and ± 1 std over seeds; a point is missing where "
         "some seed does not reach it. "
-        f"{style.byte_note(made)}".rstrip(),
+        f"{style.byte_note(timings.made)}".rstrip(),
         style.mapped_note([it for _, found, _ in drawn for it in found[0].flushes]),
-        style.sentence(left_out),
+        style.sentence(timings.left_out),
         style.partial_note(frames.of(NEEDS).partial),
     )
     return fig
 
 
-def _settings(
-    frames: Frames, thresholds: Thresholds
-) -> tuple[list[tuple[Setting, list[Cell], list[float]]], list[Cell], str]:
-    """Return setting, cells and thresholds of each setting that has any, all cells, and what to say
-    of runs that are left out."""
-    made, left_out = timed(of_paper(on_clocks(cells(frames), frames)))
+def _settings(timings: Timings) -> list[tuple[Setting, list[Cell], list[float]]]:
+    """Return setting, cells and thresholds of each setting that has any."""
     found = [
         (setting, group, steps)
-        for setting, group in by_setting(made).items()
-        if (steps := thresholds.of(group))
+        for setting, group in by_setting(timings.made).items()
+        if (steps := timings.thresholds.of(group))
     ]
     if not found:
         raise CannotAnswer(NOTHING)
-    return found, made, left_out
+    return found
 
 
 def _draw_papers(ax: Axes, batch: int) -> None:

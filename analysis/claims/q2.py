@@ -15,7 +15,7 @@ from analysis.frames import Frames
 from analysis.q2.rates import GIVEN_COSTS, on_clocks
 from analysis.q2.speedup import Contest, contests, missing
 from analysis.q2.thresholds import PAPERS_WAY, Thresholds
-from analysis.q2.timing import Timed, timed
+from analysis.q2.timing import Timed, Timings, timed
 
 CLAIMS = (
     learning.SHORTER_THAN_BEST,
@@ -76,7 +76,7 @@ def _judged(
     able, _ = timed(group)
     steps = thresholds.of(able)
     judged: dict[tuple[str, str], Verdict] = {}
-    for contest in contests(able, made, frames, thresholds):
+    for contest in contests(able, Timings(made, frames, thresholds)):
         if not contest.paci.cell.variant.is_mild_paci:
             continue
         label = contest.paci.label

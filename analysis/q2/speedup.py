@@ -8,9 +8,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.cells import Cell, differences
-from analysis.frames import Frames
-from analysis.q2.thresholds import PAPERS_WAY, Thresholds
-from analysis.q2.timing import Timed, flushes
+from analysis.q2.timing import Timed, Timings
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,19 +33,13 @@ class Contest:
         return min(self.flushes, key=lambda it: it.time_to(perplexity).fillna(inf).mean())
 
 
-def contests(
-    group: Sequence[Cell],
-    made: Sequence[Cell],
-    frames: Frames,
-    thresholds: Thresholds = PAPERS_WAY,
-) -> list[Contest]:
+def contests(group: Sequence[Cell], timings: Timings) -> list[Contest]:
     """Return a contest for every PACI cell of a setting that has a flush beside it."""
     found = []
     for cell in (it for it in group if it.variant.is_paci):
         alike = [it for it in group if not differences(it, cell)]
-        if rivals := flushes(alike, made, frames, thresholds):
-            paci = Timed(cell, cell.variant.accumulation, thresholds=thresholds)
-            found.append(Contest(paci, rivals))
+        if rivals := timings.flushes(alike):
+            found.append(Contest(timings.as_trained(cell), rivals))
     return found
 
 

@@ -22,9 +22,9 @@ from math import isfinite
 
 import pandas as pd
 
-from analysis.cells import CannotAnswer, Cell
+from analysis.cells import CannotAnswer, Cell, cells, of_paper
 from analysis.frames import Frames
-from analysis.q2.rates import GIVEN_COSTS, rates_of_q2
+from analysis.q2.rates import GIVEN_COSTS, on_clocks, rates_of_q2
 from analysis.q2.thresholds import PAPERS_WAY, Thresholds, lowest_common
 from analysis.q3.throughput import throughput
 from analysis.steady_state import seconds_per_update
@@ -138,49 +138,59 @@ def costs_by_size(made: Sequence[Cell]) -> dict[tuple[str, float], Cost]:
     return {key: _cost(table) for key, (_, table) in known.items()}
 
 
-def flushes(
-    group: Sequence[Cell],
-    made: Sequence[Cell],
-    frames: Frames,
-    thresholds: Thresholds = PAPERS_WAY,
-) -> list[Timed]:
-    """Return the flushes of one setting, trained and mapped, the fewest micro-batches first.
+@dataclass(frozen=True, eq=False)
+class Timings:
+    """The times of trained cells.
 
-    A trained flush is mapped to every count at which flush or PACI is trained at this scale, if
-    both counts have a steady state on the clock in use. `made` are all cells, whose runs bring the
-    measured costs; `frames` those of Q3's runs.
+    made        all cells, whose runs bring the measured costs
+    frames      the data frames, which hold the throughput runs of Q2 and Q3
+    thresholds  the perplexities to time training to
+    left_out    what to say of cells that have no time; "" if there are none
     """
-    here = [it for it in made if (it.scale, it.clock) == (group[0].scale, group[0].clock)]
-    wanted = {
-        it.variant.accumulation for it in here if it.variant.is_flush or it.variant.is_mild_paci
-    }
-    trained = [cell for cell in group if cell.variant.is_flush]
-    found = {
-        cell.variant.accumulation: Timed(cell, cell.variant.accumulation, thresholds=thresholds)
-        for cell in trained
-    }
-    for cell in trained:
-        times = _seconds_per_update(cell, here, frames, wanted | {cell.variant.accumulation})
-        if cell.variant.accumulation not in times:
-            continue
-        for m in sorted(wanted & {*times} - {*found}):
-            pace = times[m] / times[cell.variant.accumulation]
-            found[m] = Timed(cell, m, pace, thresholds)
-    return [found[m] for m in sorted(found)]
 
+    made: Sequence[Cell]
+    frames: Frames
+    thresholds: Thresholds = PAPERS_WAY
+    left_out: str = ""
 
-def all_timed(
-    group: Sequence[Cell],
-    made: Sequence[Cell],
-    frames: Frames,
-    thresholds: Thresholds = PAPERS_WAY,
-) -> list[Timed]:
-    """Return everything of one setting that has a time, in the order of every table: `flushes`,
-    then all other cells as they were timed."""
-    others = [it for it in group if not it.variant.is_flush]
-    found = [Timed(it, it.variant.accumulation, thresholds=thresholds) for it in others]
-    found += flushes(group, made, frames, thresholds)
-    return sorted(found, key=lambda it: (not it.cell.variant.is_flush, it.variant.order))
+    @classmethod
+    def of_paper(cls, frames: Frames, thresholds: Thresholds = PAPERS_WAY) -> "Timings":
+        """Return the times of the methods that the paper trains. Raises CannotAnswer if none has
+        one; see `timed`."""
+        made, left_out = timed(of_paper(on_clocks(cells(frames), frames)))
+        return cls(made, frames, thresholds, left_out)
+
+    def as_trained(self, cell: Cell) -> Timed:
+        """Return a cell with the micro-batches that it was trained with."""
+        return Timed(cell, cell.variant.accumulation, thresholds=self.thresholds)
+
+    def flushes(self, group: Sequence[Cell]) -> list[Timed]:
+        """Return the flushes of one setting, trained and mapped, the fewest micro-batches first.
+
+        A trained flush is mapped to every count at which flush or PACI is trained at this scale, if
+        both counts have a steady state on the clock in use.
+        """
+        place = group[0].scale, group[0].clock
+        here = [it for it in self.made if (it.scale, it.clock) == place]
+        wanted = {
+            it.variant.accumulation for it in here if it.variant.is_flush or it.variant.is_mild_paci
+        }
+        trained = [cell for cell in group if cell.variant.is_flush]
+        found = {cell.variant.accumulation: self.as_trained(cell) for cell in trained}
+        for cell in trained:
+            m = cell.variant.accumulation
+            times = _seconds_per_update(cell, here, self.frames, wanted | {m})
+            if m in times:
+                for other in wanted & {*times} - {*found}:
+                    found[other] = Timed(cell, other, times[other] / times[m], self.thresholds)
+        return [found[m] for m in sorted(found)]
+
+    def everything(self, group: Sequence[Cell]) -> list[Timed]:
+        """Return everything of one setting that has a time, in the order of every table:
+        `flushes`, then all other cells as they were timed."""
+        others = [self.as_trained(it) for it in group if not it.variant.is_flush]
+        found = [*others, *self.flushes(group)]
+        return sorted(found, key=lambda it: (not it.cell.variant.is_flush, it.variant.order))
 
 
 def _seconds_per_update(

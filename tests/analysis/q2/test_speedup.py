@@ -6,6 +6,7 @@ import pytest
 
 from analysis import cells, read_runs
 from analysis.q2.speedup import contests, missing, ratio
+from analysis.q2.timing import Timings
 
 
 def q2(write_run, name, speed=1.0, lowest=8.0, seeds=(0, 1), **options):
@@ -19,7 +20,7 @@ def q2(write_run, name, speed=1.0, lowest=8.0, seeds=(0, 1), **options):
 def found(write_run):
     frames = read_runs(write_run.root)
     made = cells(frames)
-    return contests(made, made, frames)
+    return contests(made, Timings(made, frames))
 
 
 def test_speed_up_over_the_best_flush_and_the_one_of_equal_count(write_run):

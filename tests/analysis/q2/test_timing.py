@@ -4,7 +4,7 @@ import pytest
 
 from analysis import CannotAnswer, cells, read_runs
 from analysis.q2.rates import on_clocks
-from analysis.q2.timing import all_timed, flushes, timed
+from analysis.q2.timing import Timings, timed
 
 MEASURED = "simulated, measured costs"
 POINTS = [(0, 0.0, 300), (2, 50.0, 16), (4, 100.0, 10)]
@@ -25,7 +25,7 @@ def run(write_run, name, method, a, seconds, **options):
 def mapped(write_run):
     frames = read_runs(write_run.root)
     made = cells(frames)
-    return {it.m: it for it in flushes(made, made, frames)}
+    return {it.m: it for it in Timings(made, frames).flushes(made)}
 
 
 def test_flush_is_mapped_by_the_simulated_time_of_an_update(write_run):
@@ -61,7 +61,7 @@ def test_costs_come_from_runs_of_any_batch(write_run):
     frames = read_runs(write_run.root)
     made = cells(frames)
     small = [cell for cell in made if cell.batch == 16]
-    assert [it.m for it in flushes(small, made, frames)] == [8, 16]
+    assert [it.m for it in Timings(made, frames).flushes(small)] == [8, 16]
 
 
 def test_what_is_trained_is_not_mapped(write_run):
@@ -96,7 +96,7 @@ def test_everything_of_a_setting_is_timed_flush_first(write_run):
     run(write_run, "async", "async-1f1b", 1, 9.0)
     frames = read_runs(write_run.root)
     made = cells(frames)
-    labels = [it.label for it in all_timed(made, made, frames)]
+    labels = [it.label for it in Timings(made, frames).everything(made)]
     assert labels == ["1f1b-flush m=16", "1f1b-flush m=4", "paci a=4", "async-1f1b"]
 
 
@@ -136,7 +136,7 @@ def test_q2_times_the_trainings_and_maps_flush_at_the_batch(write_run, write_thr
         )  # fmt: skip
     frames = read_runs(write_run.root)
     made, _ = timed(on_clocks(cells(frames), frames))
-    found = {it.label: it for it in all_timed(made, made, frames)}
+    found = {it.label: it for it in Timings(made, frames).everything(made)}
     assert {label: (it.cell.clock, it.basis) for label, it in found.items()} == {
         "1f1b-flush m=4": (MEASURED, "mapped from m=8"),
         "1f1b-flush m=8": (MEASURED, "tokens ÷ throughput"),
