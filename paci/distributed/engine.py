@@ -11,12 +11,12 @@ counts ─▶ rule ── action ──▶ Stage ──▶ sender ──▶ othe
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from queue import SimpleQueue
-from typing import Any
 
 import torch
 
+from paci.distributed.control import Notice
 from paci.distributed.device import settle
+from paci.distributed.inbox import Inbox, Item, Message
 from paci.distributed.transport import Sender
 from paci.schedules import Schedule, StageView
 from paci.simulation.event_loop import Step
@@ -30,8 +30,7 @@ class Engine:
     """One segment of `count` micro-batches at one rank, which owns `stages`.
 
     first      the number that the segment's micro-batch 0 has in training
-    inbox      messages that arrive, (stage, kind, tensor); errors, which are raised; and notices
-               of the control channel, which `on_notice` gets
+    inbox      messages from other ranks, and notices, which `on_notice` gets
     senders    {(receiving stage, kind): link}; a message without a link stays at this rank
     on_window  called by the last stage after each update with the window's losses (scalars), the
                learning rate, and the time (seconds of `time.monotonic`)
@@ -47,9 +46,9 @@ class Engine:
         stages: Sequence[Stage],
         count: int,
         first: int,
-        inbox: "SimpleQueue[Any]",
+        inbox: Inbox,
         senders: Mapping[tuple[int, str], Sender],
-        on_notice: Callable[[Any], None],
+        on_notice: Callable[[Notice | None], None],
         on_window: OnWindow | None,
     ):
         self.rank = rank
@@ -124,17 +123,14 @@ class Engine:
     def _send(self, to: int, kind: str, tensor: torch.Tensor) -> None:
         sender = self.senders.get((to, kind))
         if sender is None:
-            self._read((to, kind, tensor))
+            self._read(Message(to, kind, tensor))
         else:
             sender.send(tensor)
 
-    def _read(self, item: Any) -> None:
-        if isinstance(item, tuple):
-            stage, kind, tensor = item
-            self.mail.put(stage, kind, tensor)
-            self.view_of[stage].arrive(kind)
-        elif isinstance(item, BaseException):
-            raise item
+    def _read(self, item: Item) -> None:
+        if isinstance(item, Message):
+            self.mail.put(*item)
+            self.view_of[item.stage].arrive(item.kind)
         else:
             self.on_notice(item)
 

@@ -10,12 +10,12 @@ have room for.
 """
 
 from collections.abc import Callable, Sequence
-from queue import SimpleQueue
-from typing import Any
 
 import torch
 
 from paci.actions import FORWARD
+from paci.distributed.control import Notice
+from paci.distributed.inbox import Inbox, Message
 from paci.distributed.links import Links, Specs, drain
 from paci.distributed.transport import AHEAD
 from paci.stage.perform import Mailbox
@@ -26,8 +26,8 @@ def evaluate(
     links: Links,
     specs: Specs,
     batches: Sequence[Batch],
-    inbox: "SimpleQueue[Any]",
-    on_notice: Callable[[Any], None],
+    inbox: Inbox,
+    on_notice: Callable[[Notice | None], None],
 ) -> list[torch.Tensor]:
     """Return the loss of each of `batches` at the rank of the last stage, elsewhere nothing.
 
@@ -41,10 +41,8 @@ def evaluate(
     def take(stage: int) -> torch.Tensor:
         while not mail.has(stage, FORWARD):
             item = inbox.get()
-            if isinstance(item, tuple):
+            if isinstance(item, Message):
                 mail.put(*item)
-            elif isinstance(item, BaseException):
-                raise item
             else:
                 on_notice(item)
         if (stage, FORWARD) in receivers:

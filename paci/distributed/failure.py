@@ -7,14 +7,12 @@ the cause.
 """
 
 import signal
-import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from queue import Empty, SimpleQueue
-from typing import Any
 
 from paci.distributed.control import ControlChannel, Notice
+from paci.distributed.inbox import Inbox
 from paci.distributed.transport import LinkLost
 
 PATIENCE = 2.0  # seconds until the cause of a lost connection must be on the control channel
@@ -108,7 +106,7 @@ class FailureMonitor:
         self,
         rank: int,
         control: ControlChannel,
-        inbox: "SimpleQueue[Any]",
+        inbox: Inbox,
         disconnect: Callable[[], None],
     ):
         self._rank, self._control, self._inbox = rank, control, inbox
@@ -166,14 +164,10 @@ class FailureMonitor:
         own = RankFailed(lost.rank, lost.stage, microbatch, LOST, why)
         if lost.rank is not None:
             self._post(own)
-        until = time.monotonic() + PATIENCE
-        with suppress(Empty):
-            while (left := until - time.monotonic()) > 0:
-                item = self._inbox.get(timeout=left)
-                if item is None or isinstance(item, dict):
-                    failure = RankFailed.of_notice(item)
-                    if failure is not None:
-                        return failure
+        for notice in self._inbox.notices(PATIENCE):
+            failure = RankFailed.of_notice(notice)
+            if failure is not None:
+                return failure
         return own
 
     def _post(self, failure: RankFailed) -> None:

@@ -5,15 +5,14 @@ rank 0: stage 0 ══ F ══▶ rank 1: stage 1 ══ F ══▶ ...
 """
 
 from collections.abc import Iterable, Sequence
-from queue import SimpleQueue
 from threading import Semaphore
-from typing import Any
 
 import torch
 
 from paci.actions import BACKWARD, FORWARD
 from paci.distributed.device import on_cuda
 from paci.distributed.gloo import GlooTransport
+from paci.distributed.inbox import Inbox
 from paci.distributed.nccl import NcclTransport
 from paci.distributed.transport import Link, Receiver, Sender, Spec, Transport
 from paci.stage.stage import Stage
@@ -60,7 +59,7 @@ class Links:
         self,
         specs: Specs,
         count: int,
-        inbox: "SimpleQueue[Any]",
+        inbox: Inbox,
         kinds: str = FORWARD + BACKWARD,
         room: int | None = None,
     ) -> dict[tuple[int, str], Receiver]:

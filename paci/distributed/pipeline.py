@@ -3,7 +3,6 @@
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Any, Self
 
 import torch
@@ -11,11 +10,12 @@ from torch import nn
 
 from paci import checkpoint
 from paci.checks import positive
-from paci.distributed.control import ControlChannel
+from paci.distributed.control import ControlChannel, Notice
 from paci.distributed.device import make_current, on_cuda, reset_peaks
 from paci.distributed.evaluation import evaluate
 from paci.distributed.failure import FailureMonitor, RankFailed
 from paci.distributed.handshake import clock_offset, exchange_shapes
+from paci.distributed.inbox import Inbox
 from paci.distributed.links import Links, Specs
 from paci.distributed.rank_group import RankGroup
 from paci.distributed.scheduling_policy import batch_scheduling
@@ -111,7 +111,7 @@ class DistributedPipeline:
         self._links = Links(self.schedule.rank_of, ranks.rank, self.stages, message_dtype)
         self._links.warm_up()
         self._clock_offset = clock_offset(ranks)
-        self._inbox: SimpleQueue[Any] = SimpleQueue()
+        self._inbox = Inbox()
         self._control = ControlChannel(self._inbox.put)
         self._failures = FailureMonitor(ranks.rank, self._control, self._inbox, ranks.close)
 
@@ -180,9 +180,9 @@ class DistributedPipeline:
         with self._failures.guard():
             self._ranks.check_equal(microbatches=len(batches))
         positive("micro-batches to evaluate", len(batches))
-        interrupts: list[Any] = []  # that concern the next segment
+        interrupts: list[Notice | None] = []  # that concern the next segment
 
-        def on_notice(notice: Any) -> None:
+        def on_notice(notice: Notice | None) -> None:
             failure = RankFailed.of_notice(notice)
             if failure is not None:
                 raise failure

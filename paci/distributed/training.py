@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Sequence
 from itertools import chain
 from operator import attrgetter
-from queue import SimpleQueue
 from typing import Any
 
 import torch
@@ -19,6 +18,7 @@ from paci.distributed.control import ControlChannel, Notice
 from paci.distributed.device import device_memory
 from paci.distributed.engine import Engine
 from paci.distributed.failure import RankFailed
+from paci.distributed.inbox import Inbox
 from paci.distributed.links import Links, Specs, drain
 from paci.distributed.prefetch import batches_for
 from paci.distributed.rank_group import RankGroup
@@ -52,7 +52,7 @@ class Training:
         links: Links,
         specs: Specs,
         control: ControlChannel,
-        inbox: "SimpleQueue[Any]",
+        inbox: Inbox,
         clock_offset: float,
         on_update: Callable[[Update], None] | None,
         seconds: float,

@@ -14,11 +14,12 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from queue import SimpleQueue
 from threading import Semaphore, Thread
 from typing import Any, NamedTuple, Protocol
 
 import torch
+
+from paci.distributed.inbox import Inbox, Message
 
 AHEAD = 2  # receives that are posted, and sends that are not waited for, on each link
 
@@ -173,7 +174,7 @@ class Sender:
 
 class Receiver(Thread):
     """The receiving end of a link from stage `source` at `rank` to `stage`: puts `count` messages
-    of a `kind` into `inbox`, each as (stage, kind, tensor). `specs` repeat, as those of a `Sender`.
+    of a `kind` into `inbox`. `specs` repeat, as those of a `Sender`.
 
     After an error, which it puts there as well, nothing more comes. With `room` it posts a receive
     only after acquiring it, so that whoever takes messages out decides how many may wait.
@@ -188,7 +189,7 @@ class Receiver(Thread):
         kind: str,
         specs: Sequence[Spec],
         count: int,
-        inbox: "SimpleQueue[Any]",
+        inbox: Inbox,
         room: Semaphore | None = None,
     ):
         super().__init__(daemon=True)
@@ -218,7 +219,7 @@ class Receiver(Thread):
                     tensor = pending.popleft().wait()
                     taken += 1
                     if taken <= self._wanted:
-                        self._inbox.put((self.stage, self.kind, tensor))
+                        self._inbox.put(Message(self.stage, self.kind, tensor))
                         if taken + len(pending) < self._count:
                             pending.append(self._post())
         except ConnectionError as error:

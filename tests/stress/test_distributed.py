@@ -3,7 +3,6 @@
 import random
 import time
 from functools import partial
-from queue import SimpleQueue
 
 import pytest
 import torch
@@ -12,6 +11,7 @@ from torch import nn
 
 from paci.distributed import pipeline as distributed
 from paci.distributed.failure import RankFailed
+from paci.distributed.inbox import Inbox
 from paci.distributed.launch import spawn
 from paci.schedules.theory import drift_bound
 from tests.paci import fleet, toys
@@ -32,7 +32,7 @@ class Late(nn.Module):
         return self.linear(x)
 
 
-class LateInbox(SimpleQueue):
+class LateInbox(Inbox):
     """An inbox that now and then, in the receiving thread, takes a while to take a message."""
 
     def __init__(self, delay: float, seed: int):
@@ -60,7 +60,7 @@ def random_configurations(count: int, seed: int) -> list[tuple[dict, list[int]]]
         }
         if c["schedule"] != "paci":
             c["slack"] = 0
-        distributed.SimpleQueue = partial(LateInbox, c["late"], seed + dist.get_rank())
+        distributed.Inbox = partial(LateInbox, c["late"], seed + dist.get_rank())
         width = min(c["width"], 200)  # of the layers; the rows make up the size
         rows = max(1, c["width"] // width)
         line = fleet.pipeline(

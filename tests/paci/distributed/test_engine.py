@@ -1,12 +1,12 @@
 """One rank's event loop, without processes: its messages go into a list."""
 
-from queue import SimpleQueue
 from threading import Timer
 
 import pytest
 import torch
 
 from paci.distributed.engine import Engine
+from paci.distributed.inbox import Inbox, Message
 from paci.distributed.transport import LinkLost
 from paci.schedules import build
 from paci.stage.stage import Stage
@@ -18,12 +18,12 @@ A = 2
 class Next:
     """A next stage that answers every activation with a gradient at once."""
 
-    def __init__(self, said: list, inbox: SimpleQueue):
+    def __init__(self, said: list, inbox: Inbox):
         self.said, self.inbox = said, inbox
 
     def send(self, tensor):
         self.said.append("activation")
-        self.inbox.put((1, "B", torch.ones_like(tensor)))
+        self.inbox.put(Message(1, "B", torch.ones_like(tensor)))
 
 
 class Previous:
@@ -35,16 +35,16 @@ class Previous:
         self.said.append("gradient")
 
 
-def middle(schedule: str, inputs: int, count: int = A) -> tuple[Engine, list, SimpleQueue]:
+def middle(schedule: str, inputs: int, count: int = A) -> tuple[Engine, list, Inbox]:
     """Stage 1 of 3 with so many inputs, what it says (messages, updates), and its inbox."""
-    said, inbox = [], SimpleQueue()
+    said, inbox = [], Inbox()
     stage = Stage(1, 3, toys.layer(), A, toys.adamw)
     stage.optimizer.register_step_pre_hook(lambda *_: said.append("update"))
     weight = stage.backward_weight
     stage.backward_weight = lambda m: (said.append("weights"), weight(m))
     senders = {(2, "F"): Next(said, inbox), (0, "B"): Previous(said)}
     for _ in range(inputs):
-        inbox.put((1, "F", torch.ones(toys.ROWS, toys.WIDTH)))
+        inbox.put(Message(1, "F", torch.ones(toys.ROWS, toys.WIDTH)))
     rule = build(schedule, 3, A)
     return Engine(1, rule, [stage], count, 0, inbox, senders, said.append, None), said, inbox
 
@@ -61,8 +61,8 @@ def test_a_gradient_leaves_before_weights_and_update(schedule, second_halves):
 
 def test_waiting_has_a_cause():
     engine, _, inbox = middle("paci", inputs=0)
-    Timer(0.05, lambda: inbox.put((1, "F", torch.ones(toys.ROWS, toys.WIDTH)))).start()
-    Timer(0.10, lambda: inbox.put((1, "F", torch.ones(toys.ROWS, toys.WIDTH)))).start()
+    Timer(0.05, lambda: inbox.put(Message(1, "F", torch.ones(toys.ROWS, toys.WIDTH)))).start()
+    Timer(0.10, lambda: inbox.put(Message(1, "F", torch.ones(toys.ROWS, toys.WIDTH)))).start()
     engine.run([])
     assert set(engine.waiting) == {"input"}
     assert 0.05 <= engine.waiting["input"] < 1
