@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -61,16 +61,8 @@ class Cell:
     @property
     def token(self) -> str:
         """The unit that the text is cut into, "byte" or "token"; losses are in nats per unit."""
-        return "byte" if self._data.get("tokeniser") == "bytes" else "token"
-
-    @property
-    def common_order(self) -> bool:
-        """Whether all seeds saw their data in the same order, as in the paper."""
-        return self._data.get("order_seed") is not None
-
-    @property
-    def _data(self) -> dict[str, Any]:
-        return json.loads(self.recipe)["data"] or {}
+        data = json.loads(self.recipe)["data"] or {}
+        return "byte" if data.get("tokeniser") == "bytes" else "token"
 
     @cached_property
     def losses(self) -> pd.DataFrame:

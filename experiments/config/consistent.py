@@ -15,7 +15,6 @@ def check_together(config: DictConfig) -> None:
     """
     _check_sizes(config)
     _check_executor(config)
-    method_of(config).check(config.stages)
 
 
 def _check_executor(config: DictConfig) -> None:
@@ -43,7 +42,7 @@ def _check_sizes(config: DictConfig) -> None:
             f"stages must be at most {units}, the units into which a model of {model.layers} "
             f"layers can be cut, not {config.stages}"
         )
-    method_of(config).schedule_of(config.stages)  # raises for sizes that do not fit the schedule
+    method_of(config).check(config.stages)
     if config.batch < accumulation:
         raise ValueError(
             f"batch must be at least method.accumulation ({accumulation}), a sequence for each "
