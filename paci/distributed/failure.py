@@ -132,6 +132,7 @@ class FailureMonitor:
             raise
         except BaseException as error:
             self.failure = self._agree_on(error, first_microbatch, where)
+            _clear_frames(error)
             self._disconnect()
             if error is self.failure or not isinstance(error, Exception):
                 raise
@@ -174,3 +175,11 @@ class FailureMonitor:
         """Tell all ranks. If the store is gone, and with it the channel, they know already."""
         with suppress(RuntimeError):
             self._control.post({"failed": failure.args})
+
+
+def _clear_frames(error: BaseException | None) -> None:
+    """Drop the local variables of the frames behind `error`. Some hold the process group, whose
+    connections stay open, with other ranks waiting on them, as long as it is referenced."""
+    while error is not None:
+        traceback.clear_frames(error.__traceback__)
+        error = error.__cause__ or error.__context__

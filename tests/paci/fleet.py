@@ -300,6 +300,7 @@ def broken(how: str, folder: Path) -> dict:
 
     def on_update(update) -> None:
         if how == "callback" and update.number == 4:
+            time.sleep(0.5)  # all others finish meanwhile, and wait for this rank
             raise ArithmeticError("boom")
 
     raised, refused = "", []
