@@ -17,6 +17,7 @@ Beyond the paper:
     delay_or_inconsistency          what PACI's distance from flush is made of
     extras                          stability of methods that the paper does not train
     memory_parts                    peak memory rank by rank, split into what it is for
+    update_efficiency               how many updates of flush an update is worth
     utilisation                     jitter, late messages and depth, and what slack buys
     zero_bubble                     the simulator against published bubble rates
 

@@ -3,6 +3,7 @@
 import pandas as pd
 
 from analysis.cells import CannotAnswer, cells
+from analysis.claims.efficiency import efficiency_claims
 from analysis.claims.extrapolation import extrapolation_claims
 from analysis.claims.papers_own import papers_own
 from analysis.claims.q1 import q1_claims
@@ -29,6 +30,7 @@ def all_claims(
     answers = {
         "q1": lambda: q1_claims(cells(frames), published),
         "q2": lambda: q2_claims(cells(frames), frames, published, thresholds),
+        "efficiency": lambda: efficiency_claims(cells(frames)),
         "q3": lambda: q3_claims(frames, published),
         "extrapolation": lambda: extrapolation_claims(
             published("zero_bubble"), published("zero_bubble_times")
