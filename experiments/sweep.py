@@ -21,7 +21,8 @@ from tqdm import tqdm
 
 import runlog
 from experiments import data
-from experiments.config.derived import is_measured, ranks, run_name, updates
+from experiments.config.derived import is_measured, ranks, updates
+from experiments.config.naming import run_name
 from experiments.grid.dispatch import dispatch
 from experiments.grid.runs import grid
 from experiments.run.cache import check_cached, read
@@ -97,15 +98,16 @@ def sweep(folders: list[RunFolder]) -> None:
     """Run what is not finished, with a progress bar, and print a line for each run as it ends."""
     config = folders[0].config
     todo = {str(folder.path): folder for folder in folders if not folder.finished}
-    measure_costs([folder.config for folder in todo.values()])
+    configs = [folder.config for folder in todo.values()]
+    measure_costs(configs)
     unit = "run" if is_timed(folders[0]) else "update"
     with Progress(desc="all runs", total=in_all(folders), unit=unit) as bar:
         for folder in folders:
             if str(folder.path) not in todo:
                 tqdm.write(f"{summary(folder, folder.status())}  (from before)")
-        jobs = [OmegaConf.to_container(folder.config) for folder in todo.values()]
-        logs, device = Path(config.runs) / runlog.JOBS, config.executor.device
-        most = max((ranks(folder.config) for folder in todo.values()), default=1)
+        jobs = [OmegaConf.to_container(config) for config in configs]
+        logs, device = Path(config.runs) / runlog.JOBS, device_of(configs)
+        most = max(map(ranks, configs), default=1)
         for ended in dispatch(run, jobs, config.cluster, logs, device, most):
             bar.at(sum(done(folder) for folder in folders), in_all(folders))
             if ended is not None:
@@ -126,9 +128,14 @@ def measure_costs(configs: list[DictConfig]) -> None:
     runs = Path(configs[0].runs)
     argument = [OmegaConf.to_container(config) for config in configs]
     with Progress(desc="measuring costs", unit="table") as bar:
-        device = configs[0].executor.device
+        device = device_of(configs)
         for _ in dispatch(measure, [argument], alone, runs / runlog.JOBS, device):
             bar.at(len(read(runs / runlog.COSTS)))
+
+
+def device_of(configs: list[DictConfig]) -> str:
+    """Return the device that places are for: cuda, if any of the runs needs it."""
+    return "cuda" if any(config.executor.device == "cuda" for config in configs) else "cpu"
 
 
 def measure(configs: list[dict]) -> None:
@@ -139,10 +146,7 @@ def measure(configs: list[dict]) -> None:
 
 
 def is_timed(folder: RunFolder) -> bool:
-    """Return whether the run decides itself how often it repeats, so that progress counts runs.
-
-    All runs of a sweep have the same task.
-    """
+    """Return whether the run decides itself how often it repeats, so that progress counts runs."""
     return folder.config.task == "throughput"
 
 

@@ -28,7 +28,8 @@ from tqdm import tqdm
 
 from experiments import data
 from experiments.config import compose
-from experiments.config.derived import is_measured, ranks, run_name
+from experiments.config.derived import is_measured, ranks
+from experiments.config.naming import run_name
 from experiments.run.cache import check_cached
 from experiments.run.folder import InUse, RunFolder
 from experiments.run.rank import backend, check_started, is_first, join, started_by

@@ -5,7 +5,8 @@ conf/ + KEY=VALUE ──▶ compose ──▶ accepted ──▶ consistent ─�
 
 accepted     the values that each setting accepts
 consistent   settings checked against each other
-derived      sizes, times and names that follow from a configuration
+derived      sizes and times that follow from a configuration
+naming       the name of a run, from its configuration
 """
 
 from experiments.config.compose import compose, flat, no_setting, parse, resolve, select

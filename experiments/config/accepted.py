@@ -66,6 +66,7 @@ FOLDER = Accepted("the path of a folder", lambda value: isinstance(value, str) a
 
 ACCEPTED = {
     "runs": FOLDER,
+    "named": texts("[optimizer.lr]"),
     "task": one_of("training", "throughput"),
     "seed": whole(0),
     "stages": whole(1),

@@ -5,6 +5,7 @@ import os
 from omegaconf import DictConfig
 
 from experiments.config.derived import cost_of, is_measured, method_of, updates
+from experiments.config.naming import told
 from paci.cost import Durations
 
 
@@ -15,6 +16,9 @@ def check_together(config: DictConfig) -> None:
     """
     _check_sizes(config)
     _check_executor(config)
+    for key in config.named:
+        if told(config, key) is None:
+            raise ValueError(f"named must list keys of the configuration, which has no {key!r}")
 
 
 def _check_executor(config: DictConfig) -> None:

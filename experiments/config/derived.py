@@ -1,10 +1,10 @@
-"""Quantities that follow from a configuration: sizes, times, the method, the name of its run."""
+"""Quantities that follow from a configuration: sizes, times, the method."""
 
 import math
 from dataclasses import fields
 from typing import Any, cast
 
-from omegaconf import DictConfig, ListConfig, OmegaConf
+from omegaconf import DictConfig, OmegaConf
 
 from paci import microbatches
 from paci.cost import Cost, PerStage
@@ -103,23 +103,3 @@ def _times(count: int, time: Any) -> PerStage:
     if isinstance(time, list | tuple):
         return [count * float(each) for each in time]
     return count * float(time)
-
-
-def run_name(config: DictConfig) -> str:
-    """Return the name of a run's folder, made of the settings that a sweep varies."""
-    method = config.method
-    parts = [method.name, f"a{method.accumulation}"]
-    if method.slack:
-        parts.append(f"slack{method.slack}")
-    if method.weights != "live":
-        parts.append(method.weights)
-    parts += [
-        option if isinstance(value, DictConfig) else f"{option}={_in_a_name(value)}"
-        for option, value in method.options.items()
-    ]
-    return "-".join([*parts, f"b{config.batch}", f"s{config.seed}"])
-
-
-def _in_a_name(value: object) -> str:
-    """Return an option's value as a part of a file name: a list as 4-4-2."""
-    return "-".join(map(str, value)) if isinstance(value, ListConfig) else str(value)

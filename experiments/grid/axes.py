@@ -31,7 +31,7 @@ def _axes(entry: object) -> Axes:
             "an entry of the grid must be a mapping like {key: value, axis: [value, value]}, "
             f"not {entry!r}"
         )
-    given = cast(dict[str, Any], OmegaConf.to_container(entry))
+    given = cast(dict[str, Any], OmegaConf.to_container(entry, resolve=True))
     for key, value in given.items():
         if not isinstance(key, str):
             raise ValueError(f"an entry of the grid sets keys of the configuration, not {key!r}")

@@ -3,37 +3,42 @@
     grid:
       - {method: 1f1b-flush, method.accumulation: [4, 8, 16]}
       - {method: paci, method.accumulation: "${counts}", microbatch: "${sizes}"}
+      - {method: paci, optimizer.lr: [1e-3, 3e-3], scale: [smoke, laptop], seeds: [0, 1]}
 
 An entry sets what its runs have in common; a list is an axis, and the runs are the product of the
-axes. Two axes need not be written: `seed` runs over the configuration's `seeds`, `batch` over its
-`batches`. An entry that names batches runs at those of them that are in `batches`, and with
-`microbatch`, the sequences of a micro-batch, at batch = microbatch x accumulation instead.
+axes. Any key or group of the configuration can be one. Two axes need not be written: `seed` runs
+over `seeds`, `batch` over `batches`, the entry's own or the configuration's. An entry that names
+`batch` runs at those that are in `batches`, and with `microbatch`, the sequences of a micro-batch,
+at batch = microbatch x accumulation instead.
 """
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from copy import deepcopy
 from functools import cache
 
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from experiments import CONF
 from experiments.config import compose, flat, no_setting, parse, resolve, select
-from experiments.config.derived import run_name
+from experiments.config.naming import run_name, told
 from experiments.grid.axes import Axes, combinations, entries
 from paci.checks import positive
 
 IMPLIED = {"batch": "batches", "seed": "seeds"}
 """Axes of every entry, and the keys that list their values."""
+OF_ALL = ("experiment", "cluster", "grid", "named", "dry_run", "retry")
+"""Keys that hold for all runs of a grid."""
 
 
 def grid(overrides: Sequence[str]) -> list[DictConfig]:
     """Return the configuration of each run of the experiment that `overrides` select.
 
-    A run that several entries describe is returned once. Raises ValueError if no experiment is
-    named, for an override that the grid would replace, for an entry that cannot be read, and for
-    two different runs of one name.
+    A run that several entries describe is returned once. Where runs would share a name, `named`
+    lists the keys in which they differ. Raises ValueError if no experiment is named, for an
+    override that the grid would replace, for an entry that cannot be read, and for two different
+    runs of one name.
     """
     base = compose(overrides)
     if "grid" not in base:
@@ -41,49 +46,103 @@ def grid(overrides: Sequence[str]) -> list[DictConfig]:
         names.remove("none")
         raise ValueError(f"a sweep needs an experiment: choose from {', '.join(names)}")
     of_entries = entries(base.grid)
-    _refuse_unheeded(overrides, {key for axes in of_entries for key in axes})
+    keys = dict.fromkeys(key for axes in of_entries for key in axes)
+    _refuse_unheeded(overrides, keys)
     chosen = cache(lambda groups: select([*overrides, *groups]))
-    configs = [_configure(point, chosen) for axes in of_entries for point in _points(axes, base)]
+    configs = [
+        _configure(config, point)
+        for number, axes in enumerate(of_entries)
+        for config in _groups(axes, chosen)
+        for point in _points(number, config)
+    ]
     if not of_entries:
         raise ValueError("grid must have an entry, like grid=[{method:paci}]")
     if not configs:
         raise ValueError("the grid has no run: each of its entries names a batch not in batches")
     configs = list({str(config): config for config in configs}.values())
+    _tell_apart(configs, keys)
     _refuse_namesakes(configs)
     return configs
 
 
-def _points(axes: Axes, base: DictConfig) -> Iterator[dict]:
-    """Return the combinations of `axes` and of the implied axes."""
-    if {"batch", "microbatch"} <= set(axes):
-        raise ValueError("an entry of the grid names batch or microbatch, not both")
-    implied = {"seed": axes.get("seed", base.seeds)}  # last: the runs of one cell follow each other
+def _groups(axes: Axes, chosen) -> Iterator[DictConfig]:
+    """Yield the configuration that `chosen` composes of each combination of an entry's groups."""
+    groups = {key: values for key, values in axes.items() if (CONF / key).is_dir()}
+    for point in combinations(groups):
+        yield chosen(tuple(f"{group}={option}" for group, option in point.items()))
+
+
+def _points(number: int, config: DictConfig) -> Iterator[dict]:
+    """Yield the combinations of the axes of entry `number` that are no groups, and of the implied
+    axes. The entry is read in `config`, as its values may refer to those of a group."""
+    axes = {
+        key: values
+        for key, values in entries(config.grid)[number].items()
+        if not (CONF / key).is_dir()
+    }
+    _refuse_two_names(axes)
+    seeds = axes.pop("seeds", config.seeds)
+    batches = axes.pop("batches", config.batches)
+    implied = {"seed": axes.pop("seed", seeds)}  # last: the runs of one cell follow each other
     if "microbatch" not in axes:
-        own = axes.get("batch", base.batches)
-        implied = {"batch": [batch for batch in base.batches if batch in own]} | implied
-    named = {key: values for key, values in axes.items() if key not in IMPLIED}
-    return combinations(named | implied)
+        own = axes.pop("batch", batches)
+        implied = {"batch": [batch for batch in batches if batch in own]} | implied
+    return combinations(axes | implied)
 
 
-def _configure(point: dict, chosen) -> DictConfig:
-    """Return the configuration of a `point`: `chosen` composes its groups, its values are set."""
-    groups = {key: value for key, value in point.items() if (CONF / key).is_dir()}
-    config = deepcopy(chosen(tuple(f"{group}={option}" for group, option in groups.items())))
-    values = {key: value for key, value in point.items() if key not in groups}
+def _configure(config: DictConfig, point: dict) -> DictConfig:
+    """Return a copy of `config`, in which nothing is resolved yet, with the values of `point`."""
+    config = deepcopy(config)
+    values = dict(point)
     microbatch = values.pop("microbatch", None)
-    try:
-        for key, value in values.items():
+    for key, value in values.items():
+        try:
+            if isinstance(OmegaConf.select(config, key), ListConfig) and not isinstance(
+                value, list
+            ):
+                raise ValueError(f"{key} is a list, so an axis of it lists lists: [[1,2],[3]]")
             OmegaConf.update(config, key, value)
-    except OmegaConfBaseException as error:
-        raise ValueError(no_setting(key, config)) from error
+        except OmegaConfBaseException as error:
+            raise ValueError(no_setting(key, config)) from error
     if "microbatch" in point:
         accumulation = positive("method.accumulation", config.method.accumulation)
         config.batch = positive("microbatch", microbatch) * accumulation
     return resolve(config)
 
 
-def _refuse_unheeded(overrides: Sequence[str], keys: set[str]) -> None:
-    """Raise ValueError for an override of a key that the grid sets anew in every run."""
+def _tell_apart(configs: Sequence[DictConfig], keys: Iterable[str]) -> None:
+    """Add to the `named` of all `configs` the keys that tell those of one name apart: of the `keys`
+    of the grid as many as do and, if they do not suffice, other keys that differ."""
+    for key in (*keys, *dict.fromkeys(key for config in configs for key in flat(config))):
+        namesakes = [group for group in _by_name(configs).values() if len(group) > 1]
+        if not namesakes:
+            return
+        if any(len({told(config, key) for config in group}) > 1 for group in namesakes):
+            for config in configs:
+                config.named = [*config.named, key]
+
+
+def _by_name(configs: Iterable[DictConfig]) -> dict[tuple[str, str], list[DictConfig]]:
+    """Return {(folder of runs, name): the configurations that share it}."""
+    groups = defaultdict(list)
+    for config in configs:
+        groups[config.runs, run_name(config)].append(config)
+    return groups
+
+
+def _refuse_two_names(axes: Axes) -> None:
+    """Raise ValueError for an entry that gives seeds or batches twice."""
+    for names in (("batch", "microbatch"), ("batches", "microbatch"), ("seed", "seeds")):
+        if {*names} <= {*axes}:
+            raise ValueError(f"an entry of the grid names {' or '.join(names)}, not both")
+
+
+def _refuse_unheeded(overrides: Sequence[str], keys: Iterable[str]) -> None:
+    """Raise ValueError for a key in the grid that must hold for all its runs, and for an override
+    of a key that the grid sets anew in every run."""
+    for key in keys:
+        if key.split(".")[0] in OF_ALL:
+            raise ValueError(f"{key} holds for all runs of a grid: give it beside the grid")
     for override in parse(overrides):
         key, given = override.key_or_group, override.input_line
         if key in IMPLIED:
@@ -97,15 +156,12 @@ def _refuse_unheeded(overrides: Sequence[str], keys: set[str]) -> None:
 
 
 def _refuse_namesakes(configs: Sequence[DictConfig]) -> None:
-    names = Counter((config.runs, run_name(config)) for config in configs)
-    (folder, name), count = names.most_common(1)[0]
-    if count == 1:
-        return
-    first, second = [flat(c) for c in configs if (c.runs, run_name(c)) == (folder, name)][:2]
-    differing = [key for key in first if first[key] != second.get(key)]
-    key = differing[0]
-    raise ValueError(
-        f"{count} runs of the grid are called {name}: they differ in {', '.join(differing)}, which "
-        f"a name leaves out; give each value a sweep and a folder of its own, like "
-        f"{key}={first[key]} runs={folder}/{key.rpartition('.')[2]}-{first[key]}"
-    )
+    for (folder, name), group in _by_name(configs).items():
+        if len(group) > 1:
+            first, second = map(flat, group[:2])
+            differing = [key for key in first if first[key] != second.get(key)]
+            raise ValueError(
+                f"{len(group)} runs of the grid are called {name}: they differ in "
+                f"{', '.join(differing)}, whose values look alike in the name of a file; give each "
+                f"value a sweep and a folder of its own, like runs={folder}/1"
+            )

@@ -7,7 +7,8 @@ import torch
 from omegaconf import DictConfig
 
 from experiments import data
-from experiments.config.derived import microbatch_sizes, run_name, updates
+from experiments.config.derived import microbatch_sizes, updates
+from experiments.config.naming import run_name
 from experiments.run.costs import cost_for
 from experiments.run.cut import cut_for
 from experiments.run.folder import RunFolder

@@ -2,7 +2,8 @@ import pytest
 
 from experiments import CONF
 from experiments.config import compose
-from experiments.config.derived import is_measured, run_name
+from experiments.config.derived import is_measured
+from experiments.config.naming import run_name
 from experiments.grid.runs import grid
 
 SCALES = sorted(path.stem for path in (CONF / "scale").glob("*.yaml"))
