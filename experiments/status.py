@@ -21,6 +21,7 @@ from experiments.run.folder import RESULTS, RunFolder
 from experiments.slurm import jobs
 from experiments.slurm.log import last_words
 from experiments.terminal.command_line import command, user_errors
+from experiments.terminal.summary import duration
 
 WATCH = 10.0  # seconds between two queries of the queue, which all users share
 ALIVE = ("pending", "starting", "running")
@@ -158,14 +159,7 @@ def _left(folder: RunFolder, status: dict) -> str:
         pace = (now - environment.stat().st_mtime) / (status["update"] - first)
     except (OSError, ValueError, TypeError, KeyError, IndexError, ZeroDivisionError):
         return ""
-    return _duration(pace * (status["updates"] - status["update"]))
-
-
-def _duration(seconds: float) -> str:
-    minutes = round(seconds / 60)
-    if minutes < 2:
-        return f"{seconds:.0f} s"
-    return f"{minutes} min" if minutes < 120 else f"{minutes / 60:.0f} h"
+    return duration(pace * (status["updates"] - status["update"]))
 
 
 def _queued(folder: Path) -> dict[str, jobs.Queued] | None:

@@ -51,10 +51,10 @@ def table(run: Path) -> list[dict]:
     waiting: dict[int, dict[int, dict]] = defaultdict(dict)
     for line in lines:
         rank, update = line["rank"], line["update"]
-        busy[rank] += line["busy_seconds"]
-        idle[rank][update] = line["idle_seconds"]
+        busy[rank] += line.get("busy_units", line["busy_seconds"])
+        idle[rank][update] = line.get("idle_units", line["idle_seconds"])
         waiting[rank][update] = line.get("waiting_seconds", {})
-    unit = "units" if lines[0].get("clock") == "simulated" else "s"
+    unit = "units" if lines[0].get("clock") == runlog.UNITS else "s"
     rows = []
     for rank in sorted(busy):
         all_idle = sum(idle[rank].values())

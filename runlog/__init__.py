@@ -29,6 +29,7 @@ package imports nothing of them, and no torch.
 
 from runlog.reading import Damaged, deviations, read_json, read_lines
 from runlog.records import (
+    UNITS,
     CostTable,
     EvaluationLine,
     Identity,
@@ -85,6 +86,7 @@ __all__ = [
     "THROUGHPUT",
     "TIMELINE",
     "TRACE",
+    "UNITS",
     "CostTable",
     "Damaged",
     "EvaluationLine",

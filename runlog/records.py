@@ -1,12 +1,17 @@
 """The records of a run folder. A field is a key of the JSON; one with a default may be absent.
 
-Losses are in nats per token. `seconds` are on the clock that the record names: "wall", "emulated",
-"simulated" (units of the configured costs) or "simulated, measured costs". Sizes are in bytes.
+Losses are in nats per token, sizes in bytes. Times are on the clock that the record names: seconds
+on "wall", "emulated" and "simulated, measured costs", and units of the configured costs on
+"simulated". A time in units has a field of its own; the one in seconds is then None. Records of
+older versions have units in the fields of seconds.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from typing import Any, Literal
+
+UNITS = "simulated"
+"""The clock that counts units."""
 
 State = Literal["running", "completed", "diverged", "failed", "out-of-memory", "preempted"]
 """`diverged` and `out-of-memory` are results of a run, as `completed` is."""
@@ -24,9 +29,10 @@ class UpdateLine:
     """Mean training loss of the update's window."""
     lr: float
     """Learning rate; the highest, if stages differ."""
-    seconds: float
+    seconds: float | None
     """Since the start of training, evaluations left out, until the last stage made the update."""
     clock: str
+    units: float | None = None
 
 
 @dataclass(frozen=True)
@@ -38,8 +44,9 @@ class EvaluationLine:
     tokens: int
     validation_loss: float
     perplexity: float
-    seconds: float
+    seconds: float | None
     clock: str
+    units: float | None = None
 
 
 @dataclass(frozen=True)
@@ -88,11 +95,13 @@ class StageLine:
     activation_bytes: int
     version_bytes: int
     """Copies of parameters beside the live ones."""
-    busy_seconds: float
+    busy_seconds: float | None
     """The stage's own."""
-    idle_seconds: float
+    idle_seconds: float | None
     """The rank's; all its stages give the same."""
     clock: str
+    busy_units: float | None = None
+    idle_units: float | None = None
     waiting_seconds: Mapping[str, float] | None = None
     """The rank's waits by cause ("input", "gradient", "backpressure"); not on a simulated clock."""
     allocated_bytes: int | None = None
@@ -113,6 +122,12 @@ class Status:
     """Updates done."""
     updates: int
     """Updates to do."""
+    started: str | None = None
+    """Wall time of the first start, ISO 8601 in UTC; so is `ended`."""
+    ended: str | None = None
+    """Absent while the run is at work."""
+    wall_seconds: float | None = None
+    """From each start to its end, all starts together; so far, while the run is at work."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +147,7 @@ class Start:
     started: str | None = None
     """Wall time, ISO 8601 in UTC; so is `ended`."""
     ended: str | None = None
-    """Absent while the run is at work, and if its process was killed."""
+    """Absent while the run is at work; the last report, if its process was killed."""
     wall_seconds: float | None = None
     """From `started` to `ended`, preparation and evaluations included."""
 

@@ -25,6 +25,11 @@ def _check_executor(config: DictConfig) -> None:
     executor = config.executor
     if executor.threads > 4 * (os.cpu_count() or 1):
         raise ValueError(f"executor.threads must be at most four per core, not {executor.threads}")
+    if config.task == "throughput" and executor.name == "local" and not is_measured(config):
+        raise ValueError(
+            "task=throughput measures tokens per second, but executor=local counts units of given "
+            "costs: choose executor=measured, emulated or distributed"
+        )
     if "cost" in executor and not is_measured(config):
         Durations(cost_of(config), config.stages, 0)  # raises for a wrong time or list of times
         if executor.get("transfer", 0):

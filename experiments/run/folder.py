@@ -121,22 +121,38 @@ class RunFolder:
         return runlog.CONFIG in files and len(files) > 1
 
     def describe(self) -> None:
-        """Add this start to environment.json: machine, versions, commit, and the time."""
+        """Add this start to environment.json: machine, versions, commit, and the time. An earlier
+        start whose process was killed ended with its last report."""
+        starts = self._starts()
+        if starts and "ended" not in starts[-1]:
+            report = self.path / runlog.STATUS
+            known = datetime.fromtimestamp(report.stat().st_mtime, UTC) if report.exists() else None
+            starts[-1] |= _end(starts[-1], known)
         start = runlog.Start(
             from_update=self.checkpointed_update,
             **describe_environment(),
-            started=datetime.now(UTC).isoformat(timespec="milliseconds"),
+            started=_text(datetime.now(UTC)),
         )
-        starts = [*self._starts(), runlog.as_json(start)]
-        runlog.write_json(self.path / runlog.ENVIRONMENT, starts)
+        runlog.write_json(self.path / runlog.ENVIRONMENT, [*starts, runlog.as_json(start)])
 
     def describe_end(self) -> None:
         """Add to the last start when it ended, and how long it took."""
         *earlier, last = self._starts()
-        ended = datetime.now(UTC)
-        seconds = (ended - datetime.fromisoformat(last["started"])).total_seconds()
-        last |= {"ended": ended.isoformat(timespec="milliseconds"), "wall_seconds": seconds}
+        last |= _end(last, datetime.now(UTC))
         runlog.write_json(self.path / runlog.ENVIRONMENT, [*earlier, last])
+
+    def _wall_time(self, running: bool) -> dict[str, Any]:
+        """Return the fields of a status, reported now, that tell of wall time."""
+        starts = self._starts()
+        if not starts:
+            return {}
+        if "ended" not in starts[-1]:
+            starts[-1] |= _end(starts[-1], datetime.now(UTC))
+        return {
+            "started": starts[0].get("started"),
+            "ended": None if running else starts[-1]["ended"],
+            "wall_seconds": sum(start.get("wall_seconds", 0.0) for start in starts),
+        }
 
     def begun_with_commit(self) -> str:
         """Return the commit of the code with which the run began, as environment.json has it."""
@@ -179,7 +195,8 @@ class RunFolder:
         self, state: runlog.State, update: int, updates: int, why: str | None = None
     ) -> None:
         """Report the state of the run: `update` of `updates` are done."""
-        status = runlog.Status(state, why, update, updates)
+        wall_time = self._wall_time(running=state == "running")
+        status = runlog.Status(state, why, update, updates, **wall_time)
         runlog.write_json(self.path / runlog.STATUS, runlog.as_json(status), indent=None)
 
     @property
@@ -229,3 +246,16 @@ class RunFolder:
 
 def _own(config: DictConfig) -> DictConfig:
     return OmegaConf.create({key: value for key, value in config.items() if key not in ELSEWHERE})
+
+
+def _end(start: dict, ended: datetime | None) -> dict[str, Any]:
+    """Return the fields of a start that `ended` then; at once, if nothing is known of it."""
+    started = datetime.fromisoformat(start["started"]) if "started" in start else ended
+    if started is None:
+        return {}
+    ended = max(started, ended or started)
+    return {"ended": _text(ended), "wall_seconds": (ended - started).total_seconds()}
+
+
+def _text(time: datetime) -> str:
+    return time.isoformat(timespec="milliseconds")

@@ -18,6 +18,7 @@ from experiments.run.run import Run
 from experiments.run.stages import stage_module
 from paci import DistributedPipeline, LocalPipeline
 from paci.distributed.emulated import Emulation
+from runlog import UNITS
 
 
 def build_pipeline(run: Run) -> LocalPipeline | DistributedPipeline:
@@ -63,8 +64,8 @@ def make_deterministic() -> None:
 
 
 def clock_of(config: DictConfig) -> str:
-    """Name the clock of a run's seconds; seconds of two clocks do not compare."""
-    simulated = "simulated, measured costs" if is_measured(config) else "simulated"
+    """Name the clock of a run's times; times of two clocks do not compare."""
+    simulated = "simulated, measured costs" if is_measured(config) else UNITS
     return {"local": simulated, "distributed": "wall", "emulated": "emulated"}[config.executor.name]
 
 

@@ -34,6 +34,14 @@ class Task(ABC):
         """Updates done."""
         return self.pipeline.microbatch // self.config.method.accumulation
 
+    def seconds(self, time: float) -> float | None:
+        """Return a time on the run's clock; None if the clock counts units."""
+        return None if self.clock == runlog.UNITS else time
+
+    def units(self, time: float) -> float | None:
+        """Return a time on the run's clock; None if the clock counts seconds."""
+        return time if self.clock == runlog.UNITS else None
+
     def begin(self) -> None:
         """Empty the logs of a run that begins, and record its identity."""
         if self.pipeline.reports:
@@ -68,6 +76,7 @@ class Task(ABC):
         for stage in segment.stages:
             rank = rank_of[stage.index]
             of_rank = segment.ranks[rank] if segment.ranks else None
+            idle = segment.seconds - segment.timeline.busy[rank]
             line = runlog.StageLine(
                 update=self.done,
                 stage=stage.index,
@@ -81,9 +90,11 @@ class Task(ABC):
                 optimizer_bytes=stage.peak_held.optimizer,
                 activation_bytes=stage.peak_held.activations,
                 version_bytes=stage.peak_held.copies,
-                busy_seconds=busy[stage.index],
-                idle_seconds=segment.seconds - segment.timeline.busy[rank],
+                busy_seconds=self.seconds(busy[stage.index]),
+                idle_seconds=self.seconds(idle),
                 clock=self.clock,
+                busy_units=self.units(busy[stage.index]),
+                idle_units=self.units(idle),
                 waiting_seconds=of_rank.waiting if of_rank else None,
                 **(device_bytes(of_rank.memory) if of_rank and of_rank.memory else {}),
             )

@@ -10,13 +10,13 @@ from paci.simulation.event_loop import Step
 from paci.simulation.timeline import Timeline
 
 
-def save_timeline(timeline: Timeline, file: Path, first: int, seconds: float) -> None:
-    """Write the timeline of a segment that began with micro-batch `first` of the run, after
-    `seconds` of training. Columns are the fields of `paci.simulation.event_loop.Step`;
+def save_timeline(timeline: Timeline, file: Path, first: int, start: float) -> None:
+    """Write the timeline of a segment that began with micro-batch `first` of the run, at time
+    `start` of its clock. Columns are the fields of `paci.simulation.event_loop.Step`;
     micro-batches and times count from the start of the run."""
     rows = pandas.DataFrame(timeline.rows, columns=Step._fields)
     rows = rows.assign(
-        microbatch=rows.microbatch + first, start=rows.start + seconds, end=rows.end + seconds
+        microbatch=rows.microbatch + first, start=rows.start + start, end=rows.end + start
     )
     with runlog.drafted(file) as draft:
         rows.to_parquet(draft, index=False)

@@ -36,11 +36,11 @@ class Training(Task):
                 if end <= self.done:
                     continue
                 count = (end - self.done) * self.config.method.accumulation
-                first, seconds = self.pipeline.microbatch, self.pipeline.seconds
+                first, start = self.pipeline.microbatch, self.pipeline.seconds
                 segment = self.pipeline.train(self.run.batches(first, count), on_update)
                 whole = self.done == end
                 if whole or self.may_drain_anywhere:
-                    self.log_segment(segment, first, seconds)
+                    self.log_segment(segment, first, start)
                     if whole:
                         self.evaluate()
                     self.pipeline.save(self.folder.checkpoints)
@@ -64,8 +64,9 @@ class Training(Task):
             tokens=self.run.tokens(self.done),
             validation_loss=loss,
             perplexity=math.exp(loss) if loss < 700 else math.inf,  # beyond it exp overflows
-            seconds=self.pipeline.seconds,
+            seconds=self.seconds(self.pipeline.seconds),
             clock=self.clock,
+            units=self.units(self.pipeline.seconds),
         )
         self.log(METRICS, [line])
 
@@ -109,13 +110,14 @@ class Training(Task):
             tokens=self.run.tokens(update.number),
             loss=update.loss,
             lr=update.learning_rate,
-            seconds=update.seconds,
+            seconds=self.seconds(update.seconds),
             clock=self.clock,
+            units=self.units(update.seconds),
         )
 
-    def log_segment(self, segment: Segment | None, first: int, seconds: float) -> None:
+    def log_segment(self, segment: Segment | None, first: int, start: float) -> None:
         """Log the statistics of each stage and the order of each rank's actions; the segment began
-        with micro-batch `first`, after so many `seconds` of training."""
+        with micro-batch `first`, at time `start` of the run's clock."""
         if segment is None:
             return
         self.log(STAGES, self.stage_lines(segment))
@@ -125,7 +127,7 @@ class Training(Task):
             from experiments.run.timelines import save_timeline  # not above: it loads pandas
 
             file = self.folder.timeline / f"{self.done:09d}.parquet"
-            save_timeline(segment.timeline, file, first, seconds)
+            save_timeline(segment.timeline, file, first, start)
 
     def save_model(self) -> None:
         """Save the model for transformers to read, each stage by the rank that has it."""

@@ -4,7 +4,7 @@ from pathlib import Path
 from statistics import mean
 
 from experiments.run.folder import RunFolder
-from runlog import METRICS, THROUGHPUT
+from runlog import METRICS, THROUGHPUT, UNITS
 
 
 def summary(folder: RunFolder, status: dict, log: Path | None = None) -> str:
@@ -31,7 +31,8 @@ def line(folder: RunFolder, text: str) -> str:
 
 
 def end(folder: RunFolder, status: dict) -> str:
-    """Return the run's state, the reason for it, and its last losses or its throughput."""
+    """Return the run's state, the reason for it, its last losses or its throughput, and the wall
+    time that it took."""
     state = status.get("state", "not started")
     if state == "running":  # by its status alone: its process has ended without another word
         state += f" when its process ended, at update {status['update']}"
@@ -39,7 +40,17 @@ def end(folder: RunFolder, status: dict) -> str:
         state += f": {status['why']}"
     if status.get("state") == "completed":
         state += "".join(f"  {name} {value}" for name, value in last_values(folder).items())
+        if "wall_seconds" in status:
+            state += f"  in {duration(status['wall_seconds'])}"
     return state
+
+
+def duration(seconds: float) -> str:
+    """Return a time as text: 119 s, 119 min or 2 h."""
+    minutes = round(seconds / 60)
+    if minutes < 2:
+        return f"{seconds:.0f} s"
+    return f"{minutes} min" if minutes < 120 else f"{minutes / 60:.0f} h"
 
 
 def last_values(folder: RunFolder) -> dict[str, str]:
@@ -48,5 +59,9 @@ def last_values(folder: RunFolder) -> dict[str, str]:
     for line in folder.lines(METRICS):
         values |= line
     shown = {name: f"{values[name]:.3f}" for name in ("loss", "perplexity") if name in values}
-    rates = [line["tokens"] / line["seconds"] for line in folder.lines(THROUGHPUT)]
-    return shown | ({"tokens/s": f"{mean(rates):.4g}"} if rates else {})
+    repetitions = folder.lines(THROUGHPUT)
+    if not repetitions:
+        return shown
+    rate = mean(line["tokens"] / line["seconds"] for line in repetitions)
+    in_units = repetitions[0].get("clock") == UNITS  # as only older versions measured
+    return shown | {"tokens/unit" if in_units else "tokens/s": f"{rate:.4g}"}
