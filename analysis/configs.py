@@ -9,8 +9,9 @@ from analysis.frames import NO_EXPERIMENT
 from analysis.logs import Unreadable
 from analysis.variants import Variant
 from paci.schedules import SCHEDULES
+from runlog import LATER
 
-RECIPE = ("model", "data", "optimizer", "tokens", "stages")
+RECIPE = ("model", "data", "optimizer", "tokens", "stages", "weights_from")
 """Keys that runs must share, besides the method, before their losses may be compared. Runs must
 also share the precision and, unless they are real, the times on their clock, which decide the order
 of actions."""
@@ -48,7 +49,17 @@ def read_config(path: Path) -> dict:
     if variant.schedule not in SCHEDULES:
         raise Unreadable(f"config.yaml has an unknown schedule, {variant.schedule}")
     executor = config.get("executor") or {}
+    _add_later(config)
     recipe = {key: config.get(key) for key in RECIPE} | {"precision": executor.get("precision")}
     if row["executor"] != REAL:
         recipe["times"] = [executor.get("cost"), executor.get("transfer")]
     return row | {"variant": variant, "recipe": json.dumps(recipe, sort_keys=True, default=str)}
+
+
+def _add_later(config: dict) -> None:
+    """Add the settings that configurations of older versions lack."""
+    for key, value in LATER.items():
+        group, _, name = key.rpartition(".")
+        place = config.get(group) if group else config
+        if isinstance(place, dict):
+            place.setdefault(name, value)

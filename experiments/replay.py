@@ -25,6 +25,7 @@ import runlog
 from experiments.config.derived import schedule_of
 from experiments.run.pipelines import build_pipeline
 from experiments.run.run import Run
+from experiments.run.weights import load_weights, source_of
 from experiments.terminal.progress import Progress
 from paci import FixedOrder, LocalPipeline, read_orders
 from paci.simulation.event_loop import Deadlock
@@ -68,6 +69,9 @@ def recorded_run(folder: Path) -> Run:
 
 
 def _run_of(config: DictConfig, folder: Path) -> Run:
+    for key, value in runlog.LATER.items():
+        if OmegaConf.select(config, key) is None:
+            OmegaConf.update(config, key, value, force_add=True)
     if config.executor.name == "emulated":
         raise ValueError(f"{folder} was emulated: its stages computed nothing to replay")
     if config.task == "throughput":
@@ -83,7 +87,11 @@ def _run_of(config: DictConfig, folder: Path) -> Run:
         config.executor.name = "local"
         config.executor.cost = {"forward": 1.0, "backward": 2.0, "transfer": 0.0}
     config.runs = str(folder.parent)  # where a measured cut is kept
-    return Run(config)
+    run = Run(config)
+    begun, source = run.folder.identity(), source_of(config)
+    if begun and begun.weights and source and begun.weights["sha256"] != source["sha256"]:
+        raise ValueError(f"{folder} began with weights that {config.weights_from} no longer has")
+    return run
 
 
 def recorded_orders(folder: Path, run: Run) -> dict[int, FixedOrder]:
@@ -117,6 +125,8 @@ def recorded_weights(folder: Path) -> dict[str, torch.Tensor]:
 
 def replay(run: Run, pipeline: LocalPipeline, segments: dict[int, FixedOrder]) -> None:
     """Train `pipeline` in the orders of `segments`."""
+    if run.config.weights_from:
+        load_weights(pipeline.stages, run.config)
     a, done = run.config.method.accumulation, 0
     for end, order in Progress(iterable=segments.items(), desc="replay", unit="segment"):
         pipeline.schedule = order

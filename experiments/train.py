@@ -56,9 +56,8 @@ def main() -> None:
         config = compose(overrides(__doc__))
         folder = RunFolder(Path(config.runs) / run_name(config), config)
         folder.check_config()
-        completed = folder.status().get("state") == "completed"
-        if completed or config.dry_run:
-            return print(preview(folder, completed)) if is_first() else None
+        if folder.completed or config.dry_run:
+            return print(preview(folder)) if is_first() else None
         if config.executor.name != "local":
             check_loopback()
         if started_by():
@@ -78,10 +77,10 @@ def main() -> None:
         raise SystemExit(status["state"] != "completed")
 
 
-def preview(folder: RunFolder, completed: bool) -> str:
+def preview(folder: RunFolder) -> str:
     """Return the line for a run that is completed, or that a dry run leaves as it is."""
     state = end(folder, folder.status())
-    return f"{folder.path}: {state}{'  (from before)' if completed else ': would be run'}"
+    return f"{folder.path}: {state}{'  (from before)' if folder.completed else ': would be run'}"
 
 
 def train(run: Run) -> dict:
@@ -92,10 +91,10 @@ def train(run: Run) -> dict:
     """
     folder = run.folder
     with folder.claimed() if is_first() else nullcontext(), interruptible():
-        if folder.status().get("state") == "completed":
+        if folder.completed:
             return folder.status()
         if is_first():
-            folder.describe()
+            folder.starts.begin(folder.checkpointed_update)
         try:
             if run.config.executor.name == "local":
                 TASKS[run.config.task](run).train()
@@ -118,7 +117,7 @@ def train(run: Run) -> dict:
                 raise  # a failed rank has been reported already
         finally:
             if is_first():
-                folder.describe_end()
+                folder.starts.end()
     return folder.status()
 
 

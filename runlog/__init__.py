@@ -11,6 +11,8 @@
       throughput.jsonl   a line per repetition; instead of metrics.jsonl         RepetitionLine
       stages.jsonl       a line per stage and segment                                StageLine
       checkpoints/       checkpoints of `paci`, the newest two
+      stable/            the last checkpoint before the rate falls; with optimizer.schedule=wsd
+      decayed/           logs and models behind which a run that was made longer went back
       orders/            the order of each rank's actions, a file per segment
       timeline.parquet/  the times of all actions, a file per segment; with timeline=true
       trace.json         the same for a trace viewer; written by `experiments.timeline`
@@ -56,6 +58,8 @@ METRICS = "metrics.jsonl"
 THROUGHPUT = "throughput.jsonl"
 STAGES = "stages.jsonl"
 CHECKPOINTS = "checkpoints"
+STABLE = "stable"
+DECAYED = "decayed"
 ORDERS = "orders"
 TIMELINE = "timeline.parquet"
 TRACE = "trace.json"
@@ -66,6 +70,14 @@ COSTS = "costs.json"
 JOBS = ".jobs"
 CODE = ".code"
 
+LATER = {
+    "named": [],
+    "weights_from": None,
+    "optimizer.schedule": "cosine",
+    "optimizer.cooldown": 0.2,
+}
+"""Settings that configurations of older versions lack, and the values that their runs had."""
+
 __all__ = [
     "CHECKPOINTS",
     "CODE",
@@ -74,13 +86,16 @@ __all__ = [
     "COST",
     "COSTS",
     "CUTS",
+    "DECAYED",
     "ENVIRONMENT",
     "IDENTITY",
     "JOBS",
+    "LATER",
     "LOCK",
     "METRICS",
     "MODEL",
     "ORDERS",
+    "STABLE",
     "STAGES",
     "STATUS",
     "THROUGHPUT",

@@ -186,6 +186,9 @@ class Identity:
     """Versions of those that compute."""
     code: Mapping[str, str]
     """{source file: SHA-256 of what it means}; comments and docstrings do not count."""
+    weights: Mapping[str, Any] | None = None
+    """The checkpoint whose weights the run began with, and the SHA-256 of its manifest; absent if
+    it drew its own."""
 
 
 def as_json(record: Any) -> dict[str, Any]:

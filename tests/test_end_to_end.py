@@ -18,7 +18,7 @@ REAL = ["executor=distributed", "stages=2"]
 TRAININGS = ["experiment=trainings", "tokens=2560"]
 EXTRAS = ["experiment=extras", "tokens=2560"]
 Q2 = ["experiment=q2"]
-Q3 = ["experiment=q3", "executor=local"]
+Q3 = ["experiment=q3"]
 Q3_EMULATED = ["experiment=q3-emulated", "stages=2", "method.accumulation=8"]
 Q3_REAL = ["experiment=q3-real", "method.accumulation=8", *REAL]
 RUNS = {
@@ -96,11 +96,16 @@ def test_every_log_has_the_keys_of_its_record(study, name):
 
 def test_every_number_that_a_log_must_have_is_a_number(study):
     frames = study.frames
-    assert frames.updates.notna().all(axis=None)
-    assert frames.evaluations.notna().all(axis=None)
+    for log in (frames.updates, frames.evaluations):
+        times = log[["seconds", "units"]]
+        assert times.notna().sum(axis=1).eq(1).all()
+        assert log.drop(columns=times.columns).notna().all(axis=None)
     assert frames.throughput.notna().all(axis=None)
-    required = [key for key in frames.stages if key in runlog.required(runlog.StageLine)]
-    assert frames.stages[required].notna().all(axis=None)
+    required = runlog.required(runlog.StageLine) - {"busy_seconds", "idle_seconds"}
+    assert frames.stages[[key for key in frames.stages if key in required]].notna().all(axis=None)
+    for part in ("busy", "idle"):
+        times = frames.stages[[f"{part}_seconds", f"{part}_units"]]
+        assert times.notna().sum(axis=1).eq(1).all()
 
 
 def test_every_figure_and_table_is_made(study):

@@ -53,6 +53,10 @@ SWITCH = Accepted("true or false", lambda value: isinstance(value, bool))
 ABOVE_0 = Accepted("a number above 0", lambda value: is_number(value) and value > 0)
 AT_LEAST_0 = Accepted("a number of at least 0", lambda value: is_number(value) and value >= 0)
 FRACTION = Accepted("a number from 0 to 1", lambda value: is_number(value) and 0 <= value <= 1)
+WARMUP = Accepted(
+    "a fraction of the updates, from 0 to 1, or their number, from 2",
+    lambda value: FRACTION.holds(value) or is_whole(value, 2),
+)
 BETAS = Accepted(
     "two numbers from 0 to below 1",
     lambda value: (
@@ -66,6 +70,7 @@ FOLDER = Accepted("the path of a folder", lambda value: isinstance(value, str) a
 
 ACCEPTED = {
     "runs": FOLDER,
+    "weights_from": null_or(FOLDER),
     "named": texts("[optimizer.lr]"),
     "task": one_of("training", "throughput"),
     "seed": whole(0),
@@ -113,7 +118,9 @@ ACCEPTED = {
     "optimizer.eps": ABOVE_0,
     "optimizer.weight_decay": AT_LEAST_0,
     "optimizer.decay": one_of("matrices", "matrices-but-embeddings"),
-    "optimizer.warmup": FRACTION,
+    "optimizer.schedule": one_of("cosine", "constant", "wsd"),
+    "optimizer.warmup": WARMUP,
+    "optimizer.cooldown": FRACTION,
     "optimizer.final": FRACTION,
     "optimizer.anneal": FRACTION,
     "data.source": one_of("kjv", "files", "openwebtext"),

@@ -4,7 +4,7 @@ import os
 
 from omegaconf import DictConfig
 
-from experiments.config.derived import cost_of, is_measured, method_of, updates
+from experiments.config.derived import cost_of, is_measured, method_of, updates, warmup_updates
 from experiments.config.naming import told
 from paci.cost import Durations
 
@@ -16,9 +16,21 @@ def check_together(config: DictConfig) -> None:
     """
     _check_sizes(config)
     _check_executor(config)
+    _check_schedule(config)
     for key in config.named:
         if told(config, key) is None:
             raise ValueError(f"named must list keys of the configuration, which has no {key!r}")
+
+
+def _check_schedule(config: DictConfig) -> None:
+    """Check that the warm-up of a run that can be made longer does not depend on its length."""
+    name, warmup = config.optimizer.schedule, config.optimizer.warmup
+    if name != "cosine" and 0 < warmup <= 1:
+        rising = warmup_updates(config, updates(config))
+        raise ValueError(
+            f"optimizer.schedule={name} lets a run be made longer, so its warm-up must be a number "
+            f"of updates: write optimizer.warmup={rising if rising > 1 else 0}, not {warmup}"
+        )
 
 
 def _check_executor(config: DictConfig) -> None:

@@ -22,6 +22,32 @@ def updates(config: DictConfig) -> int:
     return config.tokens // (config.batch * config.model.context)
 
 
+def segment_ends(config: DictConfig) -> list[int]:
+    """Return the updates after which the pipeline drains, to evaluate and to write a checkpoint."""
+    count, parts = updates(config), config.evaluations
+    return [count * part // parts for part in range(1, parts + 1)]
+
+
+def warmup_updates(config: DictConfig, updates: int) -> int:
+    """Return the updates of the warm-up of a run of so many `updates`."""
+    warmup = config.optimizer.warmup
+    return warmup if warmup > 1 else max(1, round(warmup * updates))
+
+
+def stable_end(config: DictConfig) -> int | None:
+    """Return the last update at which the pipeline drains before the learning rate falls, if the
+    schedule is one whose runs can be made longer from there; None if there is none."""
+    if config.optimizer.schedule != "wsd":
+        return None
+    stable = updates(config) - cooldown_updates(config, updates(config))
+    return max((end for end in segment_ends(config) if end <= stable), default=None)
+
+
+def cooldown_updates(config: DictConfig, updates: int) -> int:
+    """Return the last updates of a run of so many `updates`, in which the rate of wsd falls."""
+    return round(config.optimizer.cooldown * updates)
+
+
 def microbatch_sizes(config: DictConfig) -> list[int]:
     """Return the sequences of each micro-batch of a window; ValueError if one would be empty."""
     return microbatches.sizes(config.batch, config.method.accumulation)

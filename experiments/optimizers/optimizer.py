@@ -1,4 +1,4 @@
-"""The optimizer of a stage, and its learning rates."""
+"""The optimizer of a stage."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -6,9 +6,6 @@ from collections.abc import Callable, Iterable
 import torch
 from omegaconf import DictConfig
 from torch import nn
-
-from experiments.config.derived import method_of
-from paci.schedules.delay import rescaled
 
 
 def make_optimizer(config: DictConfig) -> Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]:
@@ -39,32 +36,3 @@ def make_optimizer(config: DictConfig) -> Callable[[Iterable[nn.Parameter]], tor
         return torch.optim.AdamW(groups, fused=True, **common)
 
     return make
-
-
-def learning_rates(config: DictConfig, updates: int) -> list[Callable[[int], float]]:
-    """Return each stage's factor on the peak learning rate, as a function of its version.
-
-    The factor is warm-up and cosine and, for the first `optimizer.anneal` of the updates,
-    PipeMare's smaller steps for late gradients (T1).
-    """
-    settings, method = config.optimizer, method_of(config)
-    factor = warmup_cosine(updates, settings.warmup, settings.final)
-    delays = [method.mean_delay(config.stages, stage) for stage in range(config.stages)]
-    return [rescaled(factor, delay, round(settings.anneal * updates)) for delay in delays]
-
-
-def warmup_cosine(updates: int, warmup: float, final: float) -> Callable[[int], float]:
-    """Return the factor on the peak learning rate for the update after `version` updates.
-
-    It rises linearly to 1 over the first `warmup` (a fraction) of `updates`, and then falls as a
-    cosine to `final`.
-    """
-    rising = max(1, round(warmup * updates))
-
-    def factor(version: int) -> float:
-        if version < rising:
-            return (version + 1) / rising
-        progress = min(1.0, (version - rising) / max(1, updates - 1 - rising))
-        return final + (1 - final) * (1 + math.cos(math.pi * progress)) / 2
-
-    return factor

@@ -2,10 +2,11 @@
 
 import json
 import math
+import shutil
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from copy import deepcopy
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,16 +15,15 @@ from omegaconf import DictConfig, OmegaConf
 
 import runlog
 from experiments.config import flat
-from experiments.run.environment import describe_environment
+from experiments.config.derived import updates
+from experiments.config.own import own
+from experiments.run.longer import going_on_from, why_not
+from experiments.run.starts import Starts
 
-ELSEWHERE = (
-    *("runs", "cluster", "retry", "dry_run", "timeline", "grid"),
-    *("seeds", "batches", "small_batch", "large_batch", "flush_count", "async_batch"),
-    *("counts", "sizes", "splits", "count", "size", "devices"),
-)
-"""Keys that do not change a run's numbers: where it runs, beside which others, what it saves."""
 RESULTS = ("completed", "diverged", "failed", "out-of-memory")
 """States of a run that has ended."""
+GROWING = {"tokens", "evaluations"}
+"""Keys in which a run that goes on to more tokens may differ from what it was."""
 _NOT_SET = "not set"
 
 
@@ -39,8 +39,10 @@ class RunFolder:
         self.config = config
         self.checkpoints = path / runlog.CHECKPOINTS
         self.orders = path / runlog.ORDERS
+        self.stable = path / runlog.STABLE
         self.timeline = path / runlog.TIMELINE
         self.model = path / runlog.MODEL
+        self.starts = Starts(path)
 
     @contextmanager
     def claimed(self) -> Iterator[None]:
@@ -51,14 +53,23 @@ class RunFolder:
         try:
             with FileLock(self.path / runlog.LOCK, timeout=1):  # `held` looks for a moment
                 self.plan()
+                if shorter := self.shorter():
+                    self._go_on(shorter)
                 yield
         except Timeout:
             raise InUse(f"{self.path} is held by another process that runs it") from None
 
     @property
+    def completed(self) -> bool:
+        """Whether the run has been trained to the end that its configuration asks for."""
+        return self.status().get("state") == "completed" and self.shorter() is None
+
+    @property
     def finished(self) -> bool:
         """Whether a sweep leaves the run alone: it has ended or, with `retry`, is completed."""
-        return self.status().get("state") in (RESULTS if not self.config.retry else ["completed"])
+        if self.config.retry:
+            return self.completed
+        return self.status().get("state") in RESULTS and self.shorter() is None
 
     @property
     def held(self) -> bool:
@@ -77,7 +88,7 @@ class RunFolder:
         before it starts, and also if it never does."""
         if not self._holds_a_run():
             self.path.mkdir(parents=True, exist_ok=True)
-            runlog.write(self.path / runlog.CONFIG, OmegaConf.to_yaml(_own(self.config)))
+            runlog.write(self.path / runlog.CONFIG, OmegaConf.to_yaml(own(self.config)))
 
     def check_config(self) -> None:
         """Raise ValueError if the folder holds the run of another configuration, or cannot be
@@ -88,82 +99,101 @@ class RunFolder:
                 f"{nearest} is a file, where the folder of a run should be: choose another folder "
                 "with runs=..."
             )
+        differing = self._differing()
+        if shorter := self._shorter_by(differing):
+            taken = self._checkpointed_updates()
+            if going_on_from(shorter, self.config, taken) is None:
+                raise ValueError(why_not(shorter, self.config, taken, self.path))
+        elif differing:
+            # What may not grow, a group's name, or what is in none, says more than the others.
+            key = min(
+                differing,
+                key=lambda key: (key in GROWING, "." in key and not key.endswith(".name"), key),
+            )
+            there, here = differing[key]
+            more = f", and {len(differing) - 1} more" if len(differing) > 1 else ""
+            raise ValueError(
+                f"{self.path} holds the run of another configuration ({key} is {there!r} there, "
+                f"{here!r} here{more}): choose another folder with runs=..."
+            )
+
+    def shorter(self) -> DictConfig | None:
+        """Return the configuration of the run in the folder if this one differs only in more
+        `tokens`, or in `evaluations` as well; otherwise None."""
+        trains = self.config.get("task") == "training"
+        return self._shorter_by(self._differing()) if trains else None
+
+    def _shorter_by(self, differing: dict[str, tuple[Any, Any]]) -> DictConfig | None:
+        there, here = differing.get("tokens", (None, None))
+        if not {*differing} <= GROWING or not isinstance(there, int) or here <= there:
+            return None
+        shorter = deepcopy(self.config)
+        for key, (value, _) in differing.items():
+            shorter[key] = value
+        return shorter
+
+    def _differing(self) -> dict[str, tuple[Any, Any]]:
+        """Return {key: values there and here} for the settings in which the run in the folder
+        differs from this one; {} if there is no run. Raises ValueError if it cannot be read."""
         file = self.path / runlog.CONFIG
         if not self._holds_a_run():
-            return
+            return {}
         try:
             there = flat(cast(DictConfig, OmegaConf.load(file)))
-            here = flat(_own(self.config))
         except Exception as error:
             raise ValueError(
                 f"{file} cannot be read ({type(error).__name__}): remove the folder "
                 "or choose another with runs=..."
             ) from error
-        differing = [
-            key
-            for key in {*there, *here} - {"data.folder"}  # data may be moved
-            if there.get(key, _NOT_SET) != here.get(key, _NOT_SET)
-        ]
-        if differing:
-            # A group's name, or what is in none, says more than what follows from it.
-            key = min(differing, key=lambda key: ("." in key and not key.endswith(".name"), key))
-            more = f", and {len(differing) - 1} more" if len(differing) > 1 else ""
-            raise ValueError(
-                f"{self.path} holds the run of another configuration ({key} is "
-                f"{there.get(key, _NOT_SET)!r} there, {here.get(key, _NOT_SET)!r} here{more}): "
-                "choose another folder with runs=..."
-            )
+        here = flat(own(self.config))
+        there |= {key: value for key, value in runlog.LATER.items() if key in here.keys() - there}
+        pairs = {key: (there.get(key, _NOT_SET), here.get(key, _NOT_SET)) for key in there | here}
+        return {
+            key: (one, other)
+            for key, (one, other) in pairs.items()
+            if one != other and key not in ("data.folder", "named")  # data may be moved
+        }
+
+    def _go_on(self, shorter: DictConfig) -> None:
+        """Let the run of the configuration `shorter` go on as that of this one."""
+        update = going_on_from(shorter, self.config, self._checkpointed_updates())
+        assert update is not None  # by `check_config`
+        self._return_to(update)
+        why = f"made longer: goes on from update {update}"
+        self.report("preempted", update, updates(self.config), why)
+        runlog.write(self.path / runlog.CONFIG, OmegaConf.to_yaml(own(self.config)))
+
+    def _return_to(self, update: int) -> None:
+        """Make the checkpoint of `update` the newest. What came later, the end of a schedule that
+        falls, is kept in a folder of its own: the logs, and the model if it was saved."""
+        done = self.checkpointed_update
+        if update == done:
+            return
+        kept = self.path / runlog.DECAYED / f"{done:09d}"
+        kept.mkdir(parents=True, exist_ok=True)
+        for file in (runlog.METRICS, runlog.STAGES):
+            shutil.copy(self.path / file, kept)
+        if self.model.exists():
+            shutil.copytree(self.model, kept / runlog.MODEL, dirs_exist_ok=True)
+        name = f"{update * self.config.method.accumulation:09d}"
+        if not (self.checkpoints / name).exists():
+            draft = self.checkpoints / f".{name}.draft"
+            shutil.copytree(self.stable / name, draft, dirs_exist_ok=True)
+            draft.rename(self.checkpoints / name)
+        for checkpoint in self.checkpoints.glob("[0-9]*"):
+            if checkpoint.name > name:
+                shutil.rmtree(checkpoint)
+
+    def _checkpointed_updates(self) -> list[int]:
+        """Return the updates at which there are checkpoints."""
+        taken = [*self.checkpoints.glob("[0-9]*"), *self.stable.glob("[0-9]*")]
+        return [int(path.name) // self.config.method.accumulation for path in taken]
 
     def _holds_a_run(self) -> bool:
         """Return whether the folder has a configuration and anything besides; a lone configuration
         is a plan, which may still change."""
         files = {file.name for file in self.path.glob("[!.]*")}
         return runlog.CONFIG in files and len(files) > 1
-
-    def describe(self) -> None:
-        """Add this start to environment.json: machine, versions, commit, and the time. An earlier
-        start whose process was killed ended with its last report."""
-        starts = self._starts()
-        if starts and "ended" not in starts[-1]:
-            report = self.path / runlog.STATUS
-            known = datetime.fromtimestamp(report.stat().st_mtime, UTC) if report.exists() else None
-            starts[-1] |= _end(starts[-1], known)
-        start = runlog.Start(
-            from_update=self.checkpointed_update,
-            **describe_environment(),
-            started=_text(datetime.now(UTC)),
-        )
-        runlog.write_json(self.path / runlog.ENVIRONMENT, [*starts, runlog.as_json(start)])
-
-    def describe_end(self) -> None:
-        """Add to the last start when it ended, and how long it took."""
-        *earlier, last = self._starts()
-        last |= _end(last, datetime.now(UTC))
-        runlog.write_json(self.path / runlog.ENVIRONMENT, [*earlier, last])
-
-    def _wall_time(self, running: bool) -> dict[str, Any]:
-        """Return the fields of a status, reported now, that tell of wall time."""
-        starts = self._starts()
-        if not starts:
-            return {}
-        if "ended" not in starts[-1]:
-            starts[-1] |= _end(starts[-1], datetime.now(UTC))
-        return {
-            "started": starts[0].get("started"),
-            "ended": None if running else starts[-1]["ended"],
-            "wall_seconds": sum(start.get("wall_seconds", 0.0) for start in starts),
-        }
-
-    def begun_with_commit(self) -> str:
-        """Return the commit of the code with which the run began, as environment.json has it."""
-        commits = [start.get("commit") for start in self._starts() if not start.get("from_update")]
-        return (commits or [None])[-1] or "unknown"
-
-    def _starts(self) -> list[dict]:
-        try:
-            return runlog.read_json(self.path / runlog.ENVIRONMENT, list) or []
-        except runlog.Damaged:
-            return []
 
     def begin(self, identity: runlog.Identity) -> None:
         """Record what the run's numbers depend on beside its configuration."""
@@ -195,7 +225,7 @@ class RunFolder:
         self, state: runlog.State, update: int, updates: int, why: str | None = None
     ) -> None:
         """Report the state of the run: `update` of `updates` are done."""
-        wall_time = self._wall_time(running=state == "running")
+        wall_time = self.starts.wall_time(running=state == "running")
         status = runlog.Status(state, why, update, updates, **wall_time)
         runlog.write_json(self.path / runlog.STATUS, runlog.as_json(status), indent=None)
 
@@ -242,20 +272,3 @@ class RunFolder:
                 f"{missing[0]}{' and later ones' if missing[1:] else ''}): the run goes on without",
                 stacklevel=3,
             )
-
-
-def _own(config: DictConfig) -> DictConfig:
-    return OmegaConf.create({key: value for key, value in config.items() if key not in ELSEWHERE})
-
-
-def _end(start: dict, ended: datetime | None) -> dict[str, Any]:
-    """Return the fields of a start that `ended` then; at once, if nothing is known of it."""
-    started = datetime.fromisoformat(start["started"]) if "started" in start else ended
-    if started is None:
-        return {}
-    ended = max(started, ended or started)
-    return {"ended": _text(ended), "wall_seconds": (ended - started).total_seconds()}
-
-
-def _text(time: datetime) -> str:
-    return time.isoformat(timespec="milliseconds")

@@ -19,11 +19,17 @@ CODE = (
 """Folders of the code that computes."""
 
 
-def identity(corpus: dict[str, Any], cut: list[range], cost: dict[str, Any] | None) -> Identity:
+def identity(
+    corpus: dict[str, Any],
+    cut: list[range],
+    cost: dict[str, Any] | None,
+    weights: dict[str, Any] | None,
+) -> Identity:
     """Return the identity of a run that begins now. `corpus` is the corpus's fingerprint, `cost`
-    the content of cost.json, None without measured times."""
+    the content of cost.json, None without measured times, `weights` names the checkpoint whose
+    weights it begins with, None if it draws its own."""
     ends = [[units.start, units.stop] for units in cut]
-    return Identity(corpus, ends, cost, packages(), code())
+    return Identity(corpus, ends, cost, packages(), code(), weights)
 
 
 def changes(begun: Identity, corpus: dict[str, Any], cost: dict[str, Any] | None) -> list[str]:

@@ -13,7 +13,8 @@ from torch import nn
 
 from experiments import models
 from experiments.config.derived import is_measured, schedule_of
-from experiments.optimizers.optimizer import learning_rates, make_optimizer
+from experiments.optimizers.optimizer import make_optimizer
+from experiments.optimizers.rates import learning_rates
 from experiments.run.run import Run
 from experiments.run.stages import stage_module
 from paci import DistributedPipeline, LocalPipeline

@@ -7,12 +7,13 @@ import torch
 from omegaconf import DictConfig
 
 from experiments import data
-from experiments.config.derived import microbatch_sizes, updates
+from experiments.config.derived import microbatch_sizes, segment_ends, updates
 from experiments.config.naming import run_name
 from experiments.run.costs import cost_for
 from experiments.run.cut import cut_for
 from experiments.run.folder import RunFolder
 from experiments.run.identity import changes, identity
+from experiments.run.weights import check_source, source_of
 from paci import Cost
 from runlog import Identity
 
@@ -57,15 +58,19 @@ class Run:
 
     def identity(self) -> Identity:
         """Return what the run's numbers depend on beside its configuration."""
-        return identity(self.corpus.fingerprint, self.cut, self.folder.cost())
+        return identity(
+            self.corpus.fingerprint, self.cut, self.folder.cost(), source_of(self.config)
+        )
 
     def check(self) -> None:
         """Raise ValueError if the folder holds the run of another configuration, or if the run
         would go on from a checkpoint with another corpus, cost table, code or package than it
         began with, and so mix two runs. A completed run is not asked."""
         self.folder.check_config()
-        if self.folder.status().get("state") == "completed" or not self.folder.checkpointed_update:
+        if self.folder.completed:
             return
+        if not self.folder.checkpointed_update:
+            return check_source(self.config)
         begun = self.folder.identity()
         if begun is None:  # a folder of an older version has no identity.json
             return
@@ -73,14 +78,13 @@ class Run:
             raise ValueError(
                 f"{self.folder.path} cannot go on, as it began with something else "
                 f"({'; '.join(found)}): restore that to finish it (environment.json records "
-                f"commit {self.folder.begun_with_commit()}), or start anew with runs=..."
+                f"commit {self.folder.starts.first_commit()}), or start anew with runs=..."
             )
 
     @property
     def segment_ends(self) -> list[int]:
         """The updates after which the pipeline drains, to evaluate and to write a checkpoint."""
-        parts = self.config.evaluations
-        return [self.updates * part // parts for part in range(1, parts + 1)]
+        return segment_ends(self.config)
 
     def batches(self, first: int, count: int) -> data.Batches:
         """Return micro-batches `first` to `first + count - 1` of this run."""

@@ -10,6 +10,7 @@ import runlog
 from experiments import models
 from experiments.run.pipelines import build_pipeline, clock_of
 from experiments.run.run import Run
+from experiments.run.weights import load_weights
 from paci.segment import DeviceMemory, Segment
 
 
@@ -43,7 +44,10 @@ class Task(ABC):
         return time if self.clock == runlog.UNITS else None
 
     def begin(self) -> None:
-        """Empty the logs of a run that begins, and record its identity."""
+        """Begin a run: load the weights of the run that it starts from, if there is one, empty the
+        logs, and record the identity."""
+        if self.config.weights_from:
+            load_weights(self.pipeline.stages, self.config)
         if self.pipeline.reports:
             self.folder.rewind(-1)
             self.folder.begin(self.run.identity())

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from experiments import models
+from experiments.config.derived import stable_end
 from experiments.run.task import Task
 from experiments.terminal.progress import Progress
 from paci import write_orders
@@ -43,6 +44,8 @@ class Training(Task):
                     self.log_segment(segment, first, start)
                     if whole:
                         self.evaluate()
+                    if self.done == stable_end(self.config):
+                        self.pipeline.save(self.folder.stable, keep=1)
                     self.pipeline.save(self.folder.checkpoints)
                 if self.pipeline.interrupted and self.done < self.run.updates:
                     return self.report("preempted", self.folder.interrupted())

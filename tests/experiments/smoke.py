@@ -55,6 +55,12 @@ def wait_for_a_checkpoint(folder: Path, beyond: int = 0) -> None:
         time.sleep(0.005)
 
 
+def timeless(status: dict) -> dict:
+    """Return a status without its wall time."""
+    times = ("started", "ended", "wall_seconds")
+    return {key: value for key, value in status.items() if key not in times}
+
+
 def lines(file: Path) -> list[dict]:
     return [json.loads(line) for line in file.read_text().splitlines()]
 

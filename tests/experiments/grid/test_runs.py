@@ -141,6 +141,83 @@ def test_a_size_of_micro_batches_makes_the_batch(names):
     assert names("{method:async-1f1b,microbatch:2}") == ["async-1f1b-a1-b2-s0"]
 
 
+@pytest.mark.parametrize(
+    ("entry", "expected"),
+    [
+        ("{optimizer.lr:[1e-3,3e-3]}", ["lr0.001", "lr0.003"]),
+        ("{tokens:[60000,120000],stages:[4,8]}", [
+            *("tokens60000-stages4", "tokens60000-stages8"),
+            *("tokens120000-stages4", "tokens120000-stages8"),
+        ]),
+        ("{model:[smoke,laptop]}", ["model-smoke", "model-laptop"]),
+        ("{executor:[local,emulated]}", ["executor-local", "executor-emulated"]),
+        ("{executor:[local,measured]}", ["cost-given", "cost-measured"]),
+        ("{optimizer:[adamw,adamw-t1]}", ["anneal0.0", "anneal0.25"]),
+        ("{optimizer.betas:[[0.8,0.9],[0.9,0.95]]}", ["betas0.8-0.9", "betas0.9-0.95"]),
+        ("{optimizer.decay:[matrices,matrices-but-embeddings]}", [
+            "decay-matrices", "decay-matrices-but-embeddings"
+        ]),
+        ("{task:[training,throughput],executor:measured}", ["task-training", "task-throughput"]),
+        ("{runs:[one,other]}", [None, None]),  # two folders
+    ],
+)  # fmt: skip
+def test_any_key_can_be_an_axis_and_the_name_tells_it(names, entry, expected):
+    parts = [f"{part}-" if part else "" for part in expected]
+    assert names(entry, "batches=[16]") == [f"paci-a4-b16-{part}s0" for part in parts]
+
+
+def test_all_names_of_a_grid_tell_what_only_some_of_its_runs_need(names):
+    entries = "{method:paci,optimizer.lr:[1e-3,3e-3],seed:[0,1]},{method:gpipe}"
+    assert names(entries, "batches=[16]") == [
+        *("paci-a4-b16-lr0.001-s0", "paci-a4-b16-lr0.001-s1"),
+        *("paci-a4-b16-lr0.003-s0", "paci-a4-b16-lr0.003-s1"),
+        "gpipe-a4-b16-lr0.001-s0",
+    ]
+
+
+def test_data_can_be_an_axis_of_two_entries(names):
+    entries = "{data:kjv},{data:files,data.files:[[a.txt],[b.txt]]}"
+    assert names(entries, "batches=[16]") == [
+        "paci-a4-b16-data-kjv-s0",
+        "paci-a4-b16-data-files-files-a.txt-s0",
+        "paci-a4-b16-data-files-files-b.txt-s0",
+    ]
+
+
+def test_an_entry_has_seeds_and_batches_of_its_own(names):
+    entries = "{method:paci,seeds:[3,4],batches:[8]},{method:gpipe}"
+    assert names(entries, "batches=[16]") == [
+        *("paci-a4-b8-s3", "paci-a4-b8-s4", "gpipe-a4-b16-s0"),
+    ]
+
+
+def test_an_entry_at_several_scales_has_the_values_of_each():
+    entry = 'grid=[{scale:[smoke,laptop],method.accumulation:"${counts}",microbatch:"${sizes}"}]'
+    configs = grid(["experiment=trainings", entry])
+    assert [(c.scale, c.runs, run_name(c)) for c in configs] == [
+        (scale, f"runs/{scale}/trainings", f"paci-a{a}-b{a * size}-s{seed}")
+        for scale, counts, sizes, seeds in (
+            ("smoke", (4, 8), (1,), (0, 1)),
+            ("laptop", (4, 8, 16, 32), (4, 16), (0, 1, 2)),
+        )
+        for a in counts
+        for size in sizes
+        for seed in seeds
+    ]
+    together = grid(["experiment=trainings", entry, "runs=mine", "counts=[4]", "sizes=[1]"])
+    assert {run_name(c) for c in together} == {
+        *(f"paci-a4-b4-scale-smoke-s{seed}" for seed in (0, 1)),
+        *(f"paci-a4-b4-scale-laptop-s{seed}" for seed in (0, 1, 2)),
+    }
+
+
+def test_what_a_user_names_is_kept(names):
+    entry = "{method:paci,optimizer.lr:[1e-3,3e-3]}"
+    assert names(entry, "batches=[16]", "named=[stages]") == [
+        *("paci-a4-b16-stages8-lr0.001-s0", "paci-a4-b16-stages8-lr0.003-s0"),
+    ]
+
+
 def test_a_run_of_a_grid_is_what_its_own_overrides_compose():
     shared = ["experiment=trainings", "scale=smoke", "method.slack=1", "seeds=[3]"]
     entry = "grid=[{method:nesterov-async,optimizer.betas:[[0.8,0.9]],batch:16}]"
@@ -189,10 +266,18 @@ def test_a_grid_that_cannot_be_is_refused(overrides, sentence):
         ("", "grid must have an entry"),
         ("{method:paci,microbatch:2,batch:16}", "names batch or microbatch, not both"),
         ("{method:paci,batch:8}", "the grid has no run"),
+        ("{method:paci,microbatch:2,batches:[16]}", "names batches or microbatch, not both"),
+        ("{method:paci,seed:1,seeds:[0,1]}", "names seed or seeds, not both"),
+        ("{method:paci,cluster:[local,slurm]}", "cluster holds for all runs of a grid: give it"),
+        ("{method:paci,named:[[seed]]}", "named holds for all runs of a grid"),
         (
-            "{method:paci,optimizer.lr:[0.1,0.2]}",
-            "are called paci-a4-b16-s0: they differ in optimizer.lr, which a name leaves out; give "
-            "each value a .* like optimizer.lr=0.1 runs=runs/laptop/trainings/lr-0.1",
+            "{method:paci,optimizer.betas:[0.8,0.9]}",
+            r"optimizer.betas is a list, so its values in a grid are lists, too, .* not 0.8",
+        ),
+        (
+            "{data:files,data.files:[[a/b],['a:b']]}",
+            r"2 runs of the grid are called paci-a4-b16-s0: they differ in data.files, whose values"
+            " look alike in the name of a file; give each value a sweep and a folder of its own",
         ),
     ],
 )

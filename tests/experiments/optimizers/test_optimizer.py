@@ -1,27 +1,12 @@
-import math
-
 import pytest
 import torch
 from torch import nn
 
 from experiments.config import compose
 from experiments.models import build_stage
-from experiments.optimizers.optimizer import make_optimizer, warmup_cosine
+from experiments.optimizers.optimizer import make_optimizer
+from experiments.optimizers.rates import cosine
 from paci.stage.stage import Stage
-
-
-def test_the_learning_rate_follows_its_closed_form():
-    factor = warmup_cosine(updates=1001, warmup=0.1, final=0.1)
-    assert [factor(v) for v in (0, 49, 99)] == pytest.approx([0.01, 0.5, 1.0])  # linear to 1
-    assert factor(100) == 1.0
-    assert factor(550) == pytest.approx(0.55)  # half-way down to 0.1
-    assert factor(325) == pytest.approx(0.1 + 0.9 * (1 + math.cos(math.pi / 4)) / 2)
-    assert factor(1000) == pytest.approx(0.1)
-    assert factor(5000) == pytest.approx(0.1)
-
-
-def test_a_run_of_one_update_has_a_learning_rate():
-    assert warmup_cosine(updates=1, warmup=0.01, final=0.1)(0) == 1.0
 
 
 @pytest.mark.parametrize(("batch", "peak"), [(256, 3e-4), (128, 3e-4 / 2**0.5), (1024, 6e-4)])
@@ -68,7 +53,7 @@ def test_a_part_without_matrices_is_fine():
 
 
 def test_the_rate_follows_the_version_of_its_own_stage():
-    make, factor = make_optimizer(compose([])), warmup_cosine(10, warmup=0.2, final=0.1)
+    make, factor = make_optimizer(compose([])), cosine(10, rising=2, final=0.1)
     stages = [Stage(i, 2, nn.Linear(2, 2), 1, make, factor) for i in range(2)]
     stages[0].forward(0, torch.ones(1, 2))
     stages[0].backward(0, torch.ones(1, 2))  # one update, here only

@@ -13,16 +13,25 @@ from experiments.run.run import Run
 from experiments.run.throughput import relative_standard_error, steady
 from experiments.terminal.summary import end
 from paci import Cost, simulate
-from tests.experiments.smoke import lines, start, train
+from tests.experiments.smoke import lines, start, timeless, train
 
 MEASURED = 16  # micro-batches of a repetition that count
 TOKENS = 2 * 32  # of a micro-batch
 
 
+def measure(config, vocabulary, cut, microbatch):
+    """A sequence takes 1 forward and 2 backward at every stage."""
+    times = {"forward": 1.0, "backward": 2.0, "weight": 1.0, "update": 0.0}
+    scaled = {name: [time * microbatch] * config.stages for name, time in times.items()}
+    return {"microbatch": microbatch} | scaled
+
+
 @pytest.fixture
-def settings(settings):
+def settings(settings, monkeypatch):
+    monkeypatch.setattr("experiments.run.costs.measure", measure)
     return [
         "task=throughput",
+        "executor=measured",
         *settings,
         "measure_every=0",
         f"throughput.microbatches={MEASURED}",
@@ -45,15 +54,20 @@ def test_on_the_simulated_clock_once_is_enough_and_theory_exact(settings, method
         "tokens": MEASURED * TOKENS,
         "seconds": 4 * microbatches * 2 * 3.0,
         "updates": 4,
-        "clock": "simulated",
+        "clock": "simulated, measured costs",
     }
     names = {path.name for path in folder.iterdir() if path.name != ".lock"}
     assert names == {
-        *("config.yaml", "environment.json", "identity.json"),
+        *("config.yaml", "cost.json", "environment.json", "identity.json"),
         *("status.json", "throughput.jsonl", "stages.jsonl"),
     }
     status = json.loads((folder / "status.json").read_text())
-    assert status == {"state": "completed", "why": None, "update": 5, "updates": 5}
+    assert timeless(status) == {"state": "completed", "why": None, "update": 5, "updates": 5}
+
+
+def test_tokens_per_unit_of_given_costs_are_refused(settings):
+    with pytest.raises(ValueError, match="executor=local counts units of given costs: choose exec"):
+        compose([*settings, "executor=local"])
 
 
 def test_the_books_tell_what_memory_is_for(settings):
@@ -79,8 +93,15 @@ def test_steady_is_between_updates_of_the_last_stage(schedule, a):
     assert seconds == 3.0 * a * updates
 
 
+@pytest.fixture
+def jitter(monkeypatch):
+    """No two repetitions take the same time, as on the wall clock."""
+    monkeypatch.setattr("experiments.run.run.cost_for", lambda *_: Cost(2.0, 4.0, jitter=0.9))
+    monkeypatch.setattr("experiments.run.throughput.repeats_exactly", lambda config: False)
+
+
+@pytest.mark.usefixtures("jitter")
 def test_it_repeats_until_the_mean_is_known(settings):
-    settings = [*settings, "executor.cost.jitter=0.9"]
     folder = train([*settings, "throughput.error=0.02"]).path
     known = rates(folder)
     error = statistics.stdev(known) / math.sqrt(len(known)) / statistics.mean(known)
@@ -94,13 +115,14 @@ def test_it_repeats_until_the_mean_is_known(settings):
     }
 
 
+@pytest.mark.usefixtures("jitter")
 def test_or_until_time_is_up(settings):
-    bound = ["executor.cost.jitter=0.9", "throughput.error=1e-9", "throughput.most_seconds=1e-3"]
+    bound = ["throughput.error=1e-9", "throughput.most_seconds=1e-3"]
     folder = train([*settings, *bound])
     (rate,) = rates(folder.path)
     why = "time was up after 1 repetition(s)"
     assert (folder.status()["state"], folder.status()["why"]) == ("completed", why)
-    assert end(folder, folder.status()) == f"completed: {why}  tokens/s {rate:.4g}"
+    assert end(folder, folder.status()) == f"completed: {why}  tokens/s {rate:.4g}  in 0 s"
 
 
 def test_an_interrupted_run_starts_again_and_a_finished_one_is_left_alone(settings):
