@@ -79,8 +79,12 @@ def main() -> None:
 
 def preview(folder: RunFolder) -> str:
     """Return the line for a run that is completed, or that a dry run leaves as it is."""
-    state = end(folder, folder.status())
-    return f"{folder.path}: {state}{'  (from before)' if folder.completed else ': would be run'}"
+    status = folder.status()
+    if folder.completed:
+        return f"{folder.path}: {end(folder, status)}  (from before)"
+    if shorter := folder.shorter():
+        return f"{folder.path}: {status['state']} with tokens={shorter.tokens}: would be run"
+    return f"{folder.path}: {end(folder, status)}: would be run"
 
 
 def train(run: Run) -> dict:

@@ -2,7 +2,8 @@
 
 run                    data, cut, costs and folder of a run that has not started
 folder identity        the run folder, and what the run's numbers depend on
-longer weights         more tokens for a run, and a run from another's weights
+recorded longer        whether a folder holds the run of a configuration, or a shorter one
+weights                the initial weights of a run from another run
 environment starts     the machine and the code, and the times of each start, environment.json
 cache cut costs        measurements that the runs of a folder share
 stopwatch              the clock that measures them

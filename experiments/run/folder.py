@@ -6,25 +6,21 @@ import shutil
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from copy import deepcopy
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from filelock import FileLock, Timeout
 from omegaconf import DictConfig, OmegaConf
 
 import runlog
-from experiments.config import flat
 from experiments.config.derived import updates
 from experiments.config.own import own
 from experiments.run.longer import going_on_from, why_not
+from experiments.run.recorded import differing, other_run, shorter_of
 from experiments.run.starts import Starts
 
 RESULTS = ("completed", "diverged", "failed", "out-of-memory")
 """States of a run that has ended."""
-GROWING = {"tokens", "evaluations"}
-"""Keys in which a run that goes on to more tokens may differ from what it was."""
-_NOT_SET = "not set"
 
 
 class InUse(ValueError):
@@ -54,7 +50,7 @@ class RunFolder:
             with FileLock(self.path / runlog.LOCK, timeout=1):  # `held` looks for a moment
                 self.plan()
                 if shorter := self.shorter():
-                    self._go_on(shorter)
+                    self.lengthen(shorter)
                 yield
         except Timeout:
             raise InUse(f"{self.path} is held by another process that runs it") from None
@@ -100,76 +96,40 @@ class RunFolder:
                 "with runs=..."
             )
         differing = self._differing()
-        if shorter := self._shorter_by(differing):
-            taken = self._checkpointed_updates()
+        if shorter := shorter_of(differing, self.config):
+            taken = self.checkpointed_updates()
             if going_on_from(shorter, self.config, taken) is None:
                 raise ValueError(why_not(shorter, self.config, taken, self.path))
         elif differing:
-            # What may not grow, a group's name, or what is in none, says more than the others.
-            key = min(
-                differing,
-                key=lambda key: (key in GROWING, "." in key and not key.endswith(".name"), key),
-            )
-            there, here = differing[key]
-            more = f", and {len(differing) - 1} more" if len(differing) > 1 else ""
-            raise ValueError(
-                f"{self.path} holds the run of another configuration ({key} is {there!r} there, "
-                f"{here!r} here{more}): choose another folder with runs=..."
-            )
+            raise ValueError(other_run(self.path, differing))
 
     def shorter(self) -> DictConfig | None:
-        """Return the configuration of the run in the folder if this one differs only in more
-        `tokens`, or in `evaluations` as well; otherwise None."""
-        trains = self.config.get("task") == "training"
-        return self._shorter_by(self._differing()) if trains else None
-
-    def _shorter_by(self, differing: dict[str, tuple[Any, Any]]) -> DictConfig | None:
-        there, here = differing.get("tokens", (None, None))
-        if not {*differing} <= GROWING or not isinstance(there, int) or here <= there:
-            return None
-        shorter = deepcopy(self.config)
-        for key, (value, _) in differing.items():
-            shorter[key] = value
-        return shorter
+        """Return the configuration of the run in the folder if it is this one with fewer tokens, so
+        that the run is to be made longer; otherwise None."""
+        if self.config.get("task") != "training":
+            return None  # a sweep asks often
+        return shorter_of(self._differing(), self.config)
 
     def _differing(self) -> dict[str, tuple[Any, Any]]:
-        """Return {key: values there and here} for the settings in which the run in the folder
-        differs from this one; {} if there is no run. Raises ValueError if it cannot be read."""
-        file = self.path / runlog.CONFIG
-        if not self._holds_a_run():
-            return {}
-        try:
-            there = flat(cast(DictConfig, OmegaConf.load(file)))
-        except Exception as error:
-            raise ValueError(
-                f"{file} cannot be read ({type(error).__name__}): remove the folder "
-                "or choose another with runs=..."
-            ) from error
-        here = flat(own(self.config))
-        there |= {key: value for key, value in runlog.LATER.items() if key in here.keys() - there}
-        pairs = {key: (there.get(key, _NOT_SET), here.get(key, _NOT_SET)) for key in there | here}
-        return {
-            key: (one, other)
-            for key, (one, other) in pairs.items()
-            if one != other and key not in ("data.folder", "named")  # data may be moved
-        }
+        """Return `recorded.differing`; {} if there is no run."""
+        holds_a_run = self._holds_a_run()
+        return differing(self.path / runlog.CONFIG, self.config) if holds_a_run else {}
 
-    def _go_on(self, shorter: DictConfig) -> None:
-        """Let the run of the configuration `shorter` go on as that of this one."""
-        update = going_on_from(shorter, self.config, self._checkpointed_updates())
+    def lengthen(self, shorter: DictConfig) -> None:
+        """Let the run of the configuration `shorter` go on as that of this one, from the last
+        checkpoint that both have."""
+        update = going_on_from(shorter, self.config, self.checkpointed_updates())
         assert update is not None  # by `check_config`
-        self._return_to(update)
+        if update < self.checkpointed_update:
+            self._return_to(update)
         why = f"made longer: goes on from update {update}"
         self.report("preempted", update, updates(self.config), why)
         runlog.write(self.path / runlog.CONFIG, OmegaConf.to_yaml(own(self.config)))
 
     def _return_to(self, update: int) -> None:
-        """Make the checkpoint of `update` the newest. What came later, the end of a schedule that
-        falls, is kept in a folder of its own: the logs, and the model if it was saved."""
-        done = self.checkpointed_update
-        if update == done:
-            return
-        kept = self.path / runlog.DECAYED / f"{done:09d}"
+        """Make the checkpoint of `update` the newest. What came later, the fall of the rate, is
+        kept in a folder of its own: the logs, and the model if it was saved."""
+        kept = self.path / runlog.DECAYED / f"{self.checkpointed_update:09d}"
         kept.mkdir(parents=True, exist_ok=True)
         for file in (runlog.METRICS, runlog.STAGES):
             shutil.copy(self.path / file, kept)
@@ -184,7 +144,7 @@ class RunFolder:
             if checkpoint.name > name:
                 shutil.rmtree(checkpoint)
 
-    def _checkpointed_updates(self) -> list[int]:
+    def checkpointed_updates(self) -> list[int]:
         """Return the updates at which there are checkpoints."""
         taken = [*self.checkpoints.glob("[0-9]*"), *self.stable.glob("[0-9]*")]
         return [int(path.name) // self.config.method.accumulation for path in taken]

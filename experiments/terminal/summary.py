@@ -21,6 +21,8 @@ def preview(folder: RunFolder) -> str:
         return f"{summary(folder, status)}  (from before)"
     if folder.held:
         return line(folder, f"{state}: held by another process that runs it")
+    if shorter := folder.shorter():
+        state += f" with tokens={shorter.tokens}"
     begun = f" from update {status['update']}" if status.get("update") else ""
     return line(folder, f"{state}: would be run{begun}")
 

@@ -162,7 +162,7 @@ def test_a_dry_run_says_so(constant, settings, capsys):
     settings = [*settings, f"runs={constant.parent}", *CONSTANT, *LONGER, "dry_run=true"]
     written = stamps(constant)
     assert call(command, settings) == 0
-    assert capsys.readouterr().out.endswith(": would be run\n")
+    assert capsys.readouterr().out == f"{constant}: completed with tokens=2560: would be run\n"
     assert stamps(constant) == written
 
 
