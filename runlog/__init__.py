@@ -29,6 +29,8 @@
 package imports nothing of them, and no torch.
 """
 
+from typing import Any
+
 from runlog.reading import Damaged, deviations, read_json, read_lines
 from runlog.records import (
     UNITS,
@@ -70,7 +72,7 @@ COSTS = "costs.json"
 JOBS = ".jobs"
 CODE = ".code"
 
-LATER = {
+LATER: dict[str, Any] = {
     "named": [],
     "weights_from": None,
     "optimizer.schedule": "cosine",

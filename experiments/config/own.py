@@ -1,12 +1,12 @@
 """A run's own settings, on which its numbers depend, and the command line that gives them."""
 
-import re
 from typing import Any
 
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from experiments import CONF
-from experiments.config.compose import flat, select
+from experiments.config.compose import flat, parse, select
+from experiments.config.naming import told
 
 ELSEWHERE = (
     *("runs", "cluster", "retry", "dry_run", "timeline", "grid"),
@@ -31,26 +31,30 @@ def overrides_of(config: DictConfig) -> list[str]:
         option = OmegaConf.select(config, key)
         if option != OmegaConf.select(select(given), key):
             given += [f"{group}={option}"] * (CONF / group / f"{option}.yaml").exists()
-    usual = flat(_resolved(select(given)))
+    usual = select(given)
+    OmegaConf.resolve(usual)
+    known = flat(usual)
     for key, value in flat(own(config)).items():
-        if key not in usual:
-            given.append(f"+{key}={_text(value)}")
-        elif value != usual[key]:
-            given.append(f"{key}={_text(value)}")
+        if value != known.get(key, ...):
+            added = "+" if told(usual, key) is None else ""
+            given.append(f"{added}{key}={_text(value)}")
     return [*given, f"runs={_text(config.runs)}"]
-
-
-def _resolved(config: DictConfig) -> DictConfig:
-    OmegaConf.resolve(config)
-    return config
 
 
 def _text(value: Any) -> str:
     """Return a value in Hydra's grammar."""
     if isinstance(value, ListConfig):
         return f"[{','.join(map(_text, value))}]"
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
-    if isinstance(value, str) and not re.fullmatch(r"[A-Za-z][\w./-]*", value, re.ASCII):
+    if value is None:
+        return "null"
+    if isinstance(value, str) and not _is_read_as_it_is(value):
         return "'" + value.replace("'", "\\'") + "'"
-    return str(value)
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _is_read_as_it_is(text: str) -> bool:
+    """Return whether Hydra's grammar needs no quotes around `text`, in a list as outside of it."""
+    try:
+        return parse([f"key=[{text}]"])[0].value() == [text]
+    except ValueError:
+        return False

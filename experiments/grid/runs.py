@@ -47,7 +47,7 @@ def grid(overrides: Sequence[str]) -> list[DictConfig]:
         raise ValueError(f"a sweep needs an experiment: choose from {', '.join(names)}")
     of_entries = entries(base.grid)
     keys = dict.fromkeys(key for axes in of_entries for key in axes)
-    _refuse_unheeded(overrides, keys)
+    _refuse_unheeded(overrides, [key for key in keys if not _is_heeded(key, of_entries)])
     chosen = cache(lambda groups: select([*overrides, *groups]))
     configs = [
         _configure(config, point)
@@ -97,13 +97,15 @@ def _configure(config: DictConfig, point: dict) -> DictConfig:
     microbatch = values.pop("microbatch", None)
     for key, value in values.items():
         try:
-            if isinstance(OmegaConf.select(config, key), ListConfig) and not isinstance(
-                value, list
-            ):
-                raise ValueError(f"{key} is a list, so an axis of it lists lists: [[1,2],[3]]")
+            is_list = isinstance(OmegaConf.select(config, key), ListConfig)
             OmegaConf.update(config, key, value)
         except OmegaConfBaseException as error:
             raise ValueError(no_setting(key, config)) from error
+        if is_list and not isinstance(value, list):
+            raise ValueError(
+                f"{key} is a list, so its values in a grid are lists, too, as in {key}: "
+                f"[[...], [...]], not {value!r}"
+            )
     if "microbatch" in point:
         accumulation = positive("method.accumulation", config.method.accumulation)
         config.batch = positive("microbatch", microbatch) * accumulation
@@ -113,13 +115,22 @@ def _configure(config: DictConfig, point: dict) -> DictConfig:
 def _tell_apart(configs: Sequence[DictConfig], keys: Iterable[str]) -> None:
     """Add to the `named` of all `configs` the keys that tell those of one name apart: of the `keys`
     of the grid as many as do and, if they do not suffice, other keys that differ."""
-    for key in (*keys, *dict.fromkeys(key for config in configs for key in flat(config))):
+    others = dict.fromkeys(
+        group for config in configs for key in flat(config) for group in _with_groups(key)
+    )
+    for key in (*keys, *others):
         namesakes = [group for group in _by_name(configs).values() if len(group) > 1]
         if not namesakes:
             return
         if any(len({told(config, key) for config in group}) > 1 for group in namesakes):
             for config in configs:
                 config.named = [*config.named, key]
+
+
+def _with_groups(key: str) -> list[str]:
+    """Return the groups that hold a key, the outermost first, and the key."""
+    words = key.split(".")
+    return [".".join(words[:end]) for end in range(1, len(words) + 1)]
 
 
 def _by_name(configs: Iterable[DictConfig]) -> dict[tuple[str, str], list[DictConfig]]:
@@ -153,6 +164,11 @@ def _refuse_unheeded(overrides: Sequence[str], keys: Iterable[str]) -> None:
                 f"the experiment's grid sets {key} itself: leave out {given}, or give a grid of "
                 "your own, like grid=[{method:paci,method.accumulation:[4,8]}]"
             )
+
+
+def _is_heeded(key: str, of_entries: Sequence[Axes]) -> bool:
+    """Return whether an override of `key` holds for the entries that have no such key."""
+    return key in IMPLIED.values() and not all(key in axes for axes in of_entries)
 
 
 def _refuse_namesakes(configs: Sequence[DictConfig]) -> None:

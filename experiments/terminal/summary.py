@@ -60,7 +60,9 @@ def last_values(folder: RunFolder) -> dict[str, str]:
     values: dict[str, float] = {}
     for line in folder.lines(METRICS):
         values |= line
-    shown = {name: f"{values[name]:.3f}" for name in ("loss", "perplexity") if name in values}
+    shown: dict[str, str] = {
+        name: f"{values[name]:.3f}" for name in ("loss", "perplexity") if name in values
+    }
     repetitions = folder.lines(THROUGHPUT)
     if not repetitions:
         return shown

@@ -267,7 +267,7 @@ def test_a_grid_that_cannot_be_is_refused(overrides, sentence):
         ("{method:paci,microbatch:2,batch:16}", "names batch or microbatch, not both"),
         ("{method:paci,batch:8}", "the grid has no run"),
         ("{method:paci,microbatch:2,batches:[16]}", "names batches or microbatch, not both"),
-        ("{method:paci,seed:1,seeds:[0,1]}", "names seed or seeds, not both"),
+        ("{method:paci,seed:1,seeds:[0]},{method:zbv}", "names seed or seeds, not both"),
         ("{method:paci,cluster:[local,slurm]}", "cluster holds for all runs of a grid: give it"),
         ("{method:paci,named:[[seed]]}", "named holds for all runs of a grid"),
         (

@@ -83,6 +83,7 @@ def test_an_interrupted_run_is_made_longer_too(settings, tmp_path, monkeypatch):
 
 def refused(settings, capsys):
     """The sentence with which the command refuses."""
+    capsys.readouterr()
     assert call(command, settings) == 2
     said = capsys.readouterr().err
     assert said.count("\n") == 1
