@@ -31,6 +31,8 @@ from paci.simulation.simulate import Simulation, simulate
 if TYPE_CHECKING:
     from paci.distributed.pipeline import DistributedPipeline
     from paci.local import LocalPipeline
+    from paci.stage.compute import Compute
+    from paci.stage.safeguards import NonFinite, Safeguards
 
 try:
     __version__ = version("paci-harness")
@@ -39,10 +41,13 @@ except PackageNotFoundError:  # a checkout that is not installed
 
 __all__ = [
     "SCHEDULES",
+    "Compute",
     "Cost",
     "DistributedPipeline",
     "FixedOrder",
     "LocalPipeline",
+    "NonFinite",
+    "Safeguards",
     "Schedule",
     "Simulation",
     "read_orders",
@@ -51,7 +56,10 @@ __all__ = [
 ]
 
 _WITH_TORCH = {
+    "Compute": "paci.stage.compute",
     "LocalPipeline": "paci.local",
+    "NonFinite": "paci.stage.safeguards",
+    "Safeguards": "paci.stage.safeguards",
     "DistributedPipeline": "paci.distributed.pipeline",
 }
 

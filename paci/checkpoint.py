@@ -2,7 +2,8 @@
 
     checkpoints/
       000000120/               micro-batches done when it was taken, all stages drained
-        stage-0.safetensors    model/<name>, optimizer/<name>/<key>, weights/<name>/<key>
+        stage-0.safetensors    model/<name>, optimizer/<name>/<key>, weights/<name>/<key>,
+                               guard/<first name>/state
         stage-1.safetensors
         manifest.json          SHA-256 of every part; written last, by a rename of the folder
 
@@ -172,6 +173,8 @@ def _tensors(stage: Stage) -> dict[str, torch.Tensor]:
     names = [name for name, _ in stage.module.named_parameters()]
     for key, values in stage.weights.state().items():
         tensors |= {f"weights/{n}/{key}": value for n, value in zip(names, values, strict=True)}
+    if any(guarded := stage.guard.state()):
+        tensors[f"guard/{names[0]}/state"] = torch.tensor(guarded, dtype=torch.float64)
     return _each_its_own({name: t.detach().contiguous() for name, t in tensors.items()})
 
 
@@ -218,6 +221,8 @@ def _restore(stage: Stage, tensors: dict[str, torch.Tensor]) -> None:
     prefix = f"weights/{names[0]}/"
     keys = [key.removeprefix(prefix) for key in tensors if key.startswith(prefix)]
     stage.weights.load({key: [tensors[f"weights/{n}/{key}"] for n in names] for key in keys})
+    if (guarded := tensors.get(f"guard/{names[0]}/state")) is not None:
+        stage.guard.load(guarded.tolist())
 
 
 def _newest_first(folder: Path) -> list[Path]:

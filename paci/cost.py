@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, fields, replace
 from itertools import cycle, islice
 from typing import Any
@@ -137,6 +138,13 @@ class Durations:
             ]
             for kind, times in of_kind.items()
         }
+
+    def of_window(self, first: int, count: int) -> "Durations":
+        """Return the durations of `count` micro-batches from `first` on, counted from 0."""
+        part, window = copy(self), slice(first, first + count)
+        part.transfer = [times[window] for times in self.transfer]
+        part.of = {kind: [times[window] for times in stages] for kind, stages in self.of.items()}
+        return part
 
 
 def _differences(backward: list[float], weight: list[float]) -> list[float]:

@@ -1,7 +1,7 @@
 """The exact optimisation dynamics of an N-stage pipeline, in one process."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
@@ -10,16 +10,19 @@ import torch
 from torch import nn
 
 from paci import checkpoint
+from paci.actions import ENDS_BACKWARD
 from paci.checks import positive
 from paci.cost import Cost, Durations
 from paci.pipeline import SegmentGuard, check_sizes
 from paci.schedules import Schedule, build
 from paci.segment import Segment, StageStatistics, Update
-from paci.simulation.event_loop import Step, run_schedule, whole_windows
+from paci.simulation.event_loop import Step, StepFields, run_schedule, whole_windows
 from paci.simulation.timeline import Timeline
 from paci.stage.checks import check_no_shared_parameters
+from paci.stage.compute import Compute
 from paci.stage.learning_rate import LearningRate
 from paci.stage.perform import Mailbox, perform
+from paci.stage.safeguards import Safeguards, check_schedule, global_norm
 from paci.stage.stage import Batch, Loss, MakeOptimizer, Stage
 from paci.stage.weights import MakePolicy
 
@@ -52,17 +55,22 @@ class LocalPipeline:
         seed: int = 0,
         measure_every: int = 0,
         batch: int | None = None,
+        compute: Compute | None = None,
+        safeguards: Safeguards | None = None,
     ):
         self.schedule = build(schedule, len(stages), accumulation, slack)
         self.accumulation = self.schedule.accumulation
         check_no_shared_parameters(dict(enumerate(stages)))
+        safeguards = safeguards or Safeguards()
+        check_schedule(safeguards, self.schedule)
         self.cost = cost or Cost()
         self.seed = seed
         self.stages = [
             Stage(
                 index, len(stages), module, self.accumulation, optimizer, lr_lambda=lr_lambda,
                 loss_fn=loss_fn, weights=weights, seed=seed, measure_every=measure_every,
-                batch=batch, in_flight=self.schedule.in_flight_limit(index),
+                batch=batch, in_flight=self.schedule.in_flight_limit(index), compute=compute,
+                safeguards=safeguards,
             )
             for index, module in enumerate(stages)
         ]  # fmt: skip
@@ -100,22 +108,27 @@ class LocalPipeline:
             return batches[microbatch - first]
 
         with self._guard.segment(self.stages):
-            for step in run_schedule(self.schedule, len(batches), durations):
+            for step in self._steps(len(batches), durations):
                 _, index, kind, microbatch, _, end, version = step
                 stage = self.stages[index]
-                rate, before = stage.learning_rate, stage.versions.version
+                rate = stage.learning_rate
                 loss = perform(stage, kind, first + microbatch, batch_of, mail.take, mail.put)
                 if loss is not None:
                     losses.append(loss)
-                if on_update and stage.versions.version > before:
-                    closed[version].append((end, rate))
-                    if len(closed[version]) == N:
-                        ends, rates = zip(*closed.pop(version), strict=True)
-                        window = losses[version * a : (version + 1) * a]
-                        mean = self.stages[-1].window_loss(window)
-                        number, seconds = stage.versions.version, self.seconds + max(ends)
-                        on_update(Update(number, mean, max(rates), seconds))
                 steps.append(Step._make(step))
+                if kind not in ENDS_BACKWARD or (microbatch + 1) % a:
+                    continue
+                closed[version].append((end, rate))
+                if len(closed[version]) < N:
+                    continue
+                if stage.waits_for_update:
+                    self._update_together()
+                if on_update:
+                    ends, rates = zip(*closed.pop(version), strict=True)
+                    window = losses[version * a : (version + 1) * a]
+                    mean = self.stages[-1].window_loss(window)
+                    number, seconds = stage.versions.version, self.seconds + max(ends)
+                    on_update(Update(number, mean, max(rates), seconds))
 
         timeline = Timeline(steps, len(self.schedule.placement), a)
         self.microbatch += len(batches)
@@ -187,6 +200,30 @@ class LocalPipeline:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+    def _steps(self, count: int, durations: Durations) -> Iterator[StepFields]:
+        """Yield the actions of `count` micro-batches. If the stages wait for each other's gradients
+        at every update, a window begins when all stages have ended the one before."""
+        if not self.stages[0].waits_for_update:
+            yield from run_schedule(self.schedule, count, durations)
+            return
+        start, a = 0.0, self.accumulation
+        for first in range(0, count, a):
+            end = start
+            for step in run_schedule(self.schedule, a, durations.of_window(first, a)):
+                rank, stage, kind, microbatch, began, ended, version = step
+                end = max(end, start + ended)
+                yield (
+                    rank, stage, kind, first + microbatch, start + began, start + ended,
+                    first // a + version,
+                )  # fmt: skip
+            start = end
+
+    def _update_together(self) -> None:
+        """Update all stages, which have ended a window, with their gradients clipped together."""
+        norm = global_norm({stage.index: stage.gradient_norm() for stage in self.stages})
+        for stage in self.stages:
+            stage.update(norm)
 
     def _evaluate(self, input: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
         for stage in self.stages:

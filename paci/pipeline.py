@@ -31,6 +31,8 @@ class Pipeline(Protocol):
     seed           seeds all random numbers: dropout (together with stage and micro-batch) and the
                    jitter of the cost; from 0 to 2^63 - 1
     measure_every  updates between two samples of how far the weights move (0: never)
+    compute        a `Compute`: precision, recomputation of activations, compilation
+    safeguards     a `Safeguards`: clipping of gradients, and those that are not finite
     batch          the sequences of one window, where its micro-batches are not equally large: the
                    first (batch mod a) of them have one more, and each loss weighs as many
                    sequences as its micro-batch has; None: all losses weigh 1/a

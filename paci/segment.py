@@ -20,6 +20,9 @@ class StageStatistics:
     peak_in_flight   micro-batches
     peak_held        most bytes held beside the parameters: activations, parameter copies,
                      gradients, optimizer state
+    copied           the share of the parameters of which a graph keeps a copy, as under autocast:
+                     for them a backward sees the weights of its forward, whatever the policy says
+    skipped          updates left out, as (update, what was not finite)
     """
 
     index: int
@@ -28,6 +31,8 @@ class StageStatistics:
     movements: list[Movement]
     peak_in_flight: int
     peak_held: MemoryUsage
+    copied: float
+    skipped: list[tuple[int, str]]
 
     @classmethod
     def of(cls, stage: Stage) -> "StageStatistics":
@@ -35,7 +40,7 @@ class StageStatistics:
         versions = stage.versions
         return cls(
             stage.index, versions.drift, versions.staleness, versions.movements,
-            versions.peak_in_flight, stage.saved.peak,
+            versions.peak_in_flight, stage.saved.peak, stage.saved.copied, stage.guard.skipped,
         )  # fmt: skip
 
 

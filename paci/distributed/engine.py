@@ -21,6 +21,7 @@ from paci.distributed.transport import Sender
 from paci.schedules import Schedule, StageView
 from paci.simulation.event_loop import Step
 from paci.stage.perform import Mailbox, perform
+from paci.stage.safeguards import global_norm
 from paci.stage.stage import Batch, Stage
 
 OnWindow = Callable[[list[torch.Tensor], float, float], None]
@@ -32,6 +33,8 @@ class Engine:
     first      the number that the segment's micro-batch 0 has in training
     inbox      messages from other ranks, and notices, which `on_notice` gets
     senders    {(receiving stage, kind): link}; a message without a link stays at this rank
+    gather     returns the value of every rank, all of which call it alike: at the end of every
+               window if gradients are clipped to their global norm
     on_window  called by the last stage after each update with the window's losses (scalars), the
                learning rate, and the time (seconds of `time.monotonic`)
 
@@ -49,6 +52,7 @@ class Engine:
         inbox: Inbox,
         senders: Mapping[tuple[int, str], Sender],
         on_notice: Callable[[Notice | None], None],
+        gather: Callable[[dict[int, float]], list[dict[int, float]]],
         on_window: OnWindow | None,
     ):
         self.rank = rank
@@ -61,12 +65,16 @@ class Engine:
         self.inbox = inbox
         self.senders = senders
         self.on_notice = on_notice
+        self.gather = gather
         self.on_window = on_window
         self.mail = Mailbox()
         self.steps: list[Step] = []
         self.waiting: defaultdict[str, float] = defaultdict(float)
         self.losses: list[torch.Tensor] = []
         self.at_work: tuple[int | None, int | None] = (None, None)  # stage, micro-batch
+        self.together = stages[0].waits_for_update
+        self.open = rule.accumulation if self.together else count  # micro-batches that may begin
+        self._closed: tuple[float, float] | None = None  # rate and end of the last window
         self._admit_inputs()
 
     def run(self, batches: Sequence[Batch]) -> None:
@@ -82,6 +90,8 @@ class Engine:
             action = self.rule.next(views)
             if action is not None:
                 self._act(*action, batch_of)
+            elif self.together and all(view.weights == self.open for view in views):
+                self._update_together()
             elif all(view.weights == self.count for view in views):
                 return
             else:
@@ -93,6 +103,17 @@ class Engine:
         a = self.rule.accumulation
         return max(a, -(-self.view_of[0].forwards // a) * a)
 
+    def _update_together(self) -> None:
+        """Update this rank's stages, with the gradients of all stages clipped together, and let the
+        next window begin. All ranks have ended this one, or soon will."""
+        own = {index: stage.gradient_norm() for index, stage in self.stages.items()}
+        norm = global_norm({i: norm for rank in self.gather(own) for i, norm in rank.items()})
+        for stage in self.stages.values():
+            stage.update(norm)
+        self._report_window()
+        self.open += self.rule.accumulation
+        self._admit_inputs()
+
     def stop_at(self, count: int) -> None:
         """Begin no micro-batch from `count` on. No rank has begun one of them."""
         self.count = min(self.count, count)
@@ -102,7 +123,7 @@ class Engine:
     def _admit_inputs(self) -> None:
         for view in self.views:
             if self.stages[view.index].is_first:
-                view.inputs = self.count
+                view.inputs = min(self.count, self.open)
 
     def _act(self, view: StageView, kind: str, batch_of: Callable[[int], Batch]) -> None:
         stage, microbatch = self.stages[view.index], view.microbatch(kind)
@@ -117,8 +138,17 @@ class Engine:
         self.steps.append(Step(self.rank, stage.index, kind, microbatch, start, end, version))
         if loss is not None:
             self.losses.append(loss)
-        if self.on_window and stage.is_last and view.weights // a > version:
-            self.on_window(self.losses[view.weights - a : view.weights], rate, end)
+        if stage.is_last and view.weights // a > version:
+            self._closed = rate, end
+            if not self.together:
+                self._report_window()
+
+    def _report_window(self) -> None:
+        """Report the window that the last stage has ended, if it is at this rank."""
+        if self.on_window and self._closed:
+            losses = self.losses[-self.rule.accumulation :]
+            self.on_window(losses, *self._closed)
+            self._closed = None
 
     def _send(self, to: int, kind: str, tensor: torch.Tensor) -> None:
         sender = self.senders.get((to, kind))

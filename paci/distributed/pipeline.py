@@ -26,7 +26,9 @@ from paci.segment import Segment, Update
 from paci.simulation.event_loop import whole_windows
 from paci.simulation.simulate import fixed_order
 from paci.stage.checks import check_no_shared_parameters
+from paci.stage.compute import Compute
 from paci.stage.learning_rate import LearningRate
+from paci.stage.safeguards import Safeguards, check_schedule
 from paci.stage.stage import Batch, Loss, MakeOptimizer, Stage
 
 ORDERS = ("dynamic", "static")
@@ -64,6 +66,8 @@ class DistributedPipeline:
         seed: int = 0,
         measure_every: int = 0,
         batch: int | None = None,
+        compute: Compute | None = None,
+        safeguards: Safeguards | None = None,
         order: str = "dynamic",
         message_dtype: torch.dtype | None = None,
         make_stage: Callable[..., Stage] = Stage,
@@ -86,13 +90,14 @@ class DistributedPipeline:
                 stages=len(modules), schedule=getattr(schedule, "name", schedule),
                 accumulation=getattr(schedule, "accumulation", accumulation), slack=slack,
                 weights=weights, order=order, message_dtype=message_dtype, seed=seed,
-                batch=batch,
+                batch=batch, compute=compute, safeguards=safeguards,
             )  # fmt: skip
             with ranks.raise_together():
                 if order not in ORDERS:
                     raise ValueError(f"unknown order {order!r}: choose from {', '.join(ORDERS)}")
                 self.schedule = build(schedule, ranks.size * len(modules), accumulation, slack)
                 self.accumulation = self.schedule.accumulation
+                check_schedule(safeguards or Safeguards(), self.schedule)
                 own = _own_stages(self.schedule, ranks, len(modules))
                 check_no_shared_parameters(dict(zip(own, modules, strict=True)))
                 self.stages = [
@@ -100,7 +105,8 @@ class DistributedPipeline:
                         index, self.schedule.stages, module, self.accumulation, optimizer,
                         lr_lambda=lr_lambda, loss_fn=loss_fn, weights=weights, seed=seed,
                         measure_every=measure_every, batch=batch,
-                        in_flight=self.schedule.in_flight_limit(index),
+                        in_flight=self.schedule.in_flight_limit(index), compute=compute,
+                        safeguards=safeguards,
                     )
                     for index, module in zip(own, modules, strict=True)
                 ]  # fmt: skip
@@ -156,12 +162,10 @@ class DistributedPipeline:
             batch_scheduling(self._batch),
         ):
             reset_peaks(self.stages[0].device)
-            static = self.order == "static"
             self._segments += 1
             self._training = training = Training(
-                self._segments, fixed_order(self.schedule, count) if static else self.schedule,
-                count, first, self._ranks, self._links, specs, self._control, self._inbox,
-                self._clock_offset, on_update, self.seconds,
+                self._segments, self._rule(count), count, first, self._ranks, self._links, specs,
+                self._control, self._inbox, self._clock_offset, on_update, self.seconds,
             )  # fmt: skip
             segment = training.run(batches)
         self._training = None
@@ -169,6 +173,13 @@ class DistributedPipeline:
         self.seconds += training.seconds
         self.interrupted = training.interrupted
         return segment
+
+    def _rule(self, count: int) -> Schedule:
+        """Return the rule for a segment of `count` micro-batches."""
+        if self.order == "dynamic":
+            return self.schedule
+        window_by_window = self.stages[0].waits_for_update
+        return fixed_order(self.schedule, self.accumulation if window_by_window else count)
 
     def evaluate(self, batches: Iterable[Batch]) -> float:
         """Return the mean loss over `batches` in evaluation mode, at every rank; leave no trace.

@@ -23,7 +23,7 @@ class MemoryUsage:
     activations   tensors that the micro-batches in flight need for their backwards
     copies        parameters beyond the live ones, held by graphs in flight or by the policy
     gradients     the gradients of the parameters
-    optimizer     the tensors of the optimizer's state
+    optimizer     the tensors of the optimizer's state, float32 masters included
     """
 
     activations: int = 0
@@ -41,8 +41,11 @@ class SavedTensors:
     switch off PyTorch's check for changed tensors, so the other micro-batches run without.
     """
 
-    def __init__(self, parameters: Iterable[torch.Tensor]):
-        self.parameters = list(parameters)
+    def __init__(
+        self, parameters: Sequence[torch.Tensor], masters: Sequence[torch.Tensor] | None = None
+    ):
+        self.parameters = parameters
+        self.masters = parameters if masters is None else masters  # that the optimizer steps
         self._in_flight: dict[int, MemoryUsage] = {}
         self._now = MemoryUsage()
         self._versions = 0
@@ -51,17 +54,20 @@ class SavedTensors:
     def clear(self) -> None:
         """Start new peaks, and measure every shape again."""
         self.peak = MemoryUsage()
+        self.copied = 0.0  # share of the parameters that a graph keeps copies of
         self._of_shape: dict[torch.Size, MemoryUsage] = {}
 
-    def saving(
-        self, microbatch: int, input: torch.Tensor, parameters: Sequence[torch.Tensor]
-    ) -> AbstractContextManager[None]:
+    def hold_input(self, microbatch: int, input: torch.Tensor) -> None:
+        """Note that `microbatch` holds its `input` alone, until `release`."""
+        self._hold(microbatch, MemoryUsage(activations=input.nbytes))
+
+    def saving(self, microbatch: int, input: torch.Tensor) -> AbstractContextManager[None]:
         """Return a context in which autograd saves tensors for `microbatch`, which holds them until
-        `release`. Inside, the module runs on `parameters` and `input`."""
+        `release`. Inside, the module runs on `input`."""
         if input.shape in self._of_shape:
             self._hold(microbatch, self._of_shape[input.shape])
             return nullcontext()
-        return self._measuring(microbatch, input.shape, parameters)
+        return self._measuring(microbatch, input.shape)
 
     def add_activations(self, microbatch: int, bytes: int) -> None:
         """Add `bytes` to what `microbatch` holds: gradients between the halves of its backward."""
@@ -77,13 +83,15 @@ class SavedTensors:
 
     def before_update(self) -> None:
         """Note the bytes of the gradients, which are complete at the end of a window."""
-        found = (_nbytes(p.grad) for p in self.parameters if p.grad is not None)
+        found = (_nbytes(p.grad) for p in self.masters if p.grad is not None)
         self.peak.gradients = max(self.peak.gradients, sum(found))
 
     def after_update(self, optimizer: torch.optim.Optimizer) -> None:
         """Note the bytes of the state of `optimizer`, which is complete after its first step."""
         state = (value for kept in optimizer.state.values() for value in kept.values())
         left = sum(_nbytes(value) for value in state if isinstance(value, torch.Tensor))
+        if self.masters is not self.parameters:
+            left += sum(master.nbytes for master in self.masters)
         self.peak.optimizer = max(self.peak.optimizer, left)
 
     def release(self, microbatch: int) -> None:
@@ -103,17 +111,19 @@ class SavedTensors:
         self.peak.copies = max(self.peak.copies, self._now.copies + self._versions)
 
     @contextmanager
-    def _measuring(
-        self, microbatch: int, shape: torch.Size, parameters: Sequence[torch.Tensor]
-    ) -> Iterator[None]:
+    def _measuring(self, microbatch: int, shape: torch.Size) -> Iterator[None]:
+        parameters = self.parameters
         with saved_tensors(parameters) as saved:
             yield
         held, types = MemoryUsage(), {parameter.dtype for parameter in parameters}
+        copied = 0
         for tensor in saved:
             if tensor.dtype not in types and _is_cast_of_one(parameters, tensor):
                 held.copies += tensor.untyped_storage().nbytes()
+                copied += tensor.numel()
             else:
                 held.activations += tensor.untyped_storage().nbytes()
+        self.copied = copied / sum(parameter.numel() for parameter in parameters)
         self._of_shape[shape] = held
         self._hold(microbatch, held)
 

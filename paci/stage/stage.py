@@ -20,11 +20,13 @@ from torch.autograd.graph import GradientEdge, get_gradient_edge
 from paci.microbatches import sizes
 from paci.schedules.theory import in_flight_bound
 from paci.stage.checks import check_optimizer, check_parameters
+from paci.stage.compute import Compute, computation_of
 from paci.stage.full_backward import backward, backward_to
 from paci.stage.learning_rate import LearningRate, LearningRateSchedule
 from paci.stage.memory import SavedTensors
 from paci.stage.probe import probe
 from paci.stage.rng import check_seed, rng_of
+from paci.stage.safeguards import GradientGuard, Safeguards, total_norm
 from paci.stage.split_backward import SplitBackward
 from paci.stage.version_tracker import VersionTracker
 from paci.stage.weights import MakePolicy, Position, make_policy
@@ -59,6 +61,8 @@ class Stage:
     batch          the sequences of one window, shared out by `paci.microbatches.sizes`: each loss
                    then weighs its micro-batch's part of them; None: all losses weigh 1/a
     in_flight      micro-batches in flight here when the pipeline is full; None: N - i
+    compute        precision, recomputation of activations, compilation
+    safeguards     clipping of gradients, and what happens to those that are not finite
 
     Raises ValueError for a module without parameters to train, an optimizer that needs a closure,
     unknown weights and impossible numbers.
@@ -78,6 +82,8 @@ class Stage:
         measure_every: int = 0,
         batch: int | None = None,
         in_flight: int | None = None,
+        compute: Compute | None = None,
+        safeguards: Safeguards | None = None,
     ):
         parameters = list(module.parameters())
         check_parameters(index, parameters)
@@ -96,13 +102,19 @@ class Stage:
         self.loss_fn = loss_fn
         full = in_flight_bound(stages, index) if in_flight is None else in_flight
         self._position = Position(index, stages, accumulation, full)
-        self.weights = make_policy(weights)(module, self.optimizer, self._position)
+        self.compute = compute or Compute()
+        self.computation = computation_of(module, self.compute)
+        self.weights = make_policy(weights)(self.computation.module, self.optimizer, self._position)
+        self.weights.masters = self.computation.masters
+        self.safeguards = safeguards or Safeguards()
+        self.guard = GradientGuard(index, self.safeguards)
         self.seed = check_seed(seed)
         self.device = parameters[0].device
         self.versions = VersionTracker(accumulation, measure_every)
-        self.saved = SavedTensors(parameters)
+        self.saved = SavedTensors(self.computation.parameters, self.computation.masters)
         self._rates = LearningRateSchedule(self.optimizer, lr_lambda, self._position)
         self._graphs: dict[int, _Graph] = {}  # by micro-batch
+        self._inputs: dict[int, Batch | tuple[torch.Tensor, None]] = {}  # to be run again
         self._second_halves: dict[int, Callable[[], None]] = {}  # of split backwards
         self._modes: list[tuple[nn.Module, bool]] = []  # at the beginning of the segment
         self.at_version(0)
@@ -120,23 +132,19 @@ class Stage:
         roundings there.
         """
         input = self._received(input)
-        if not self.is_first:
-            input = input.detach().requires_grad_()
-        gradient_of_loss = None
         with self.weights.forward(microbatch, self.versions.version) as view:
             self.versions.forward(microbatch, view)
             self.saved.note_versions(self.weights.extra_bytes)
-            with (
-                rng_of(self.seed, self.index, microbatch, self.device),
-                self.saved.saving(microbatch, input, view.tensors),
-            ):
-                output = self.module(input)
-                if self.is_last:
-                    output = self._loss(output, target)
-                    gradient_of_loss = torch.full_like(
-                        output, self._loss_weights[microbatch % self.accumulation]
-                    )
-        self._graphs[microbatch] = _Graph(input, get_gradient_edge(output), gradient_of_loss)
+            if self.compute.recompute == "stage":
+                with torch.no_grad():
+                    output = self._output(microbatch, input, target)
+                self._inputs[microbatch] = input, target
+                self.saved.hold_input(microbatch, input)
+            else:
+                output, graph = self._run(microbatch, input, target)
+                self._graphs[microbatch] = graph
+        if self.is_last:
+            self.guard.check("loss", output, microbatch, self.versions.version)
         sent: torch.Tensor = output.detach().contiguous()
         return sent
 
@@ -153,10 +161,11 @@ class Stage:
 
         The last backward of a window ends in the update of the weights.
         """
-        graph = self._graphs.pop(microbatch)
+        self._check(gradient, microbatch)
         with self.weights.backward(microbatch, self.versions.version) as view:
             self.versions.backward(microbatch, view)
             self.saved.note_versions(self.weights.extra_bytes)
+            graph = self._graph(microbatch)
             gradient = self._gradient_of_output(graph, gradient)
             if self.is_first:
                 backward(graph.output, gradient)
@@ -177,15 +186,16 @@ class Stage:
 
         Arguments are those of `backward`. At stage 0, which sends no gradient, nothing is computed.
         """
-        graph = self._graphs.pop(microbatch)
-        gradient = self._gradient_of_output(graph, gradient)
+        self._check(gradient, microbatch)
         if self.is_first:
-            self._second_halves[microbatch] = partial(backward, graph.output, gradient)
+            self._second_halves[microbatch] = partial(self._whole_backward, microbatch, gradient)
             return
         assert send is not None
         with self.weights.backward(microbatch, self.versions.version) as view:
             self.versions.backward_input(microbatch, view)
             self.saved.note_versions(self.weights.extra_bytes)
+            graph = self._graph(microbatch)
+            gradient = self._gradient_of_output(graph, gradient)
             split = SplitBackward(graph.output, graph.input)
             gradient = split.input_gradient(gradient)
         self.saved.add_activations(microbatch, split.nbytes)
@@ -210,13 +220,33 @@ class Stage:
             self._second_halves.pop(microbatch)()
         self._finish(microbatch)
 
-    def update(self) -> None:
-        """Make one optimizer step from the gradients of this window, at this stage alone."""
-        self.weights.update(self._step)
+    def update(self, norm: float | None = None) -> None:
+        """Make one optimizer step from the gradients of this window, at this stage alone.
+
+        norm   of all stages' gradients together, if they are clipped to it
+
+        The version counts on even if the safeguards leave the step out.
+        """
+        version = self.versions.version
+        self.saved.before_update()
+        window = range(version * self.accumulation, (version + 1) * self.accumulation)
+        admitted = self.guard.admit(self.computation.masters, window, version, norm)
+        self.weights.update(self._step if admitted else _no_step)
         self.saved.after_update(self.optimizer)
         self.saved.note_versions(self.weights.extra_bytes)
         self.optimizer.zero_grad()
-        self.at_version(self.versions.version + 1)
+        self.at_version(version + 1)
+
+    @property
+    def waits_for_update(self) -> bool:
+        """Whether the executor calls `update`, once all stages have ended the window, with the
+        norm of all gradients."""
+        return self.safeguards.clip == "global"
+
+    def gradient_norm(self) -> float:
+        """Return the norm of this window's gradients at this stage."""
+        masters = self.computation.masters
+        return total_norm([master.grad for master in masters if master.grad is not None])
 
     def begin_segment(self) -> None:
         """Start new statistics, and drop gradients that are not of this segment's windows.
@@ -232,15 +262,18 @@ class Stage:
         self._rates.check_untouched()
         self.device = next(self.module.parameters()).device
         self.module.zero_grad()
+        self.computation.follow()
         self.weights.begin_segment()
         self.versions.clear()
         self.saved.clear()
+        self.guard.clear()
         self._modes = self._training_modes()
 
     def abort_segment(self) -> None:
         """Drop what a segment that ended early leaves in the module beside its weights: gradients,
         graphs, and modes that were switched."""
         self._graphs.clear()
+        self._inputs.clear()
         self._second_halves.clear()
         self.module.zero_grad()
         _restore_modes(self._modes)
@@ -251,20 +284,19 @@ class Stage:
         Tensors have the shapes that they have in `forward`.
         """
         input = input.to(self.device, copy=self.is_first)
+        self.computation.follow()
         with torch.no_grad(), self._evaluation_mode():
-            output: torch.Tensor = self.module(input)
-            return (self._loss(output, target) if self.is_last else output).contiguous()
+            return self._compute(input, target).contiguous()
 
     def probe(self, input: torch.Tensor, target: torch.Tensor | None = None) -> torch.Tensor:
         """Return what `evaluate` returns, after a check that the stage can train on micro-batches
         like this one; see `paci.stage.probe` for the ValueErrors."""
 
         def run(input: torch.Tensor) -> torch.Tensor:
-            output: torch.Tensor = self.module(input)
-            return self._loss(output, target) if self.is_last else output
+            return self._compute(input, target)
 
-        parameters = list(self.module.parameters())
         with torch.inference_mode(False), torch.enable_grad(), self._evaluation_mode():
+            parameters = self.computation.parameters
             return probe(self._position, run, parameters, self._received(input), target)
 
     def window_loss(self, losses: Sequence[torch.Tensor]) -> float:
@@ -294,6 +326,51 @@ class Stage:
         assert target is not None
         return self.loss_fn(output, self._received(target))
 
+    def _compute(self, input: torch.Tensor, target: torch.Tensor | None) -> torch.Tensor:
+        """Return the module's output, at the last stage the loss."""
+        output = self.computation(input)
+        return self._loss(self.computation.logits(output), target) if self.is_last else output
+
+    def _output(
+        self, microbatch: int, input: torch.Tensor, target: torch.Tensor | None
+    ) -> torch.Tensor:
+        """Return the same with this micro-batch's random numbers."""
+        with rng_of(self.seed, self.index, microbatch, self.device):
+            return self._compute(input, target)
+
+    def _run(
+        self, microbatch: int, input: torch.Tensor, target: torch.Tensor | None
+    ) -> tuple[torch.Tensor, _Graph]:
+        """Return the output and its graph, on the weights that the parameters hold now."""
+        if not self.is_first:
+            input = input.detach().requires_grad_()
+        with self.saved.saving(microbatch, input):
+            output = self._output(microbatch, input, target)
+            gradient_of_loss = None
+            if self.is_last:
+                gradient_of_loss = torch.full_like(
+                    output, self._loss_weights[microbatch % self.accumulation]
+                )
+        return output, _Graph(input, get_gradient_edge(output), gradient_of_loss)
+
+    def _graph(self, microbatch: int) -> _Graph:
+        """Return the graph for the backward of `microbatch`: that of its forward or, with
+        recomputation, one on the weights that the parameters hold now."""
+        if self.compute.recompute != "stage":
+            return self._graphs.pop(microbatch)
+        self.saved.release(microbatch)
+        _, graph = self._run(microbatch, *self._inputs.pop(microbatch))
+        return graph
+
+    def _whole_backward(self, microbatch: int, gradient: torch.Tensor | None) -> None:
+        """Backpropagate at the first stage, which sends no gradient."""
+        graph = self._graph(microbatch)
+        backward(graph.output, self._gradient_of_output(graph, gradient))
+
+    def _check(self, gradient: torch.Tensor | None, microbatch: int) -> None:
+        if gradient is not None:
+            self.guard.check("gradient", gradient, microbatch, self.versions.version)
+
     def _gradient_of_output(self, graph: _Graph, gradient: torch.Tensor | None) -> torch.Tensor:
         if graph.gradient_of_loss is not None:
             return graph.gradient_of_loss
@@ -302,28 +379,33 @@ class Stage:
 
     def _finish(self, microbatch: int) -> None:
         """Release what `microbatch` held, and update if its window is complete."""
+        self.computation.collect()
         self.saved.release(microbatch)
         self.weights.release(microbatch)
-        if (microbatch + 1) % self.accumulation == 0:
+        if (microbatch + 1) % self.accumulation == 0 and not self.waits_for_update:
             self.update()
 
     def _step(self) -> None:
-        self.saved.before_update()
         self.optimizer.step()
+        self.computation.publish()
 
     @contextmanager
     def _evaluation_mode(self) -> Iterator[None]:
         modes = self._training_modes()
         try:
-            self.module.eval()
+            self.computation.module.eval()
             yield
         finally:
             _restore_modes(modes)
 
     def _training_modes(self) -> list[tuple[nn.Module, bool]]:
-        return [(module, module.training) for module in self.module.modules()]
+        return [(module, module.training) for module in self.computation.module.modules()]
 
 
 def _restore_modes(modes: Iterable[tuple[nn.Module, bool]]) -> None:
     for module, training in modes:
         module.training = training
+
+
+def _no_step() -> None:
+    """Leave the weights as they are."""

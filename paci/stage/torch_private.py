@@ -66,6 +66,11 @@ def copy_each(tensors: Tensors, others: Tensors) -> None:
     torch._foreach_copy_(tensors, others)
 
 
+def sums(tensors: Tensors, others: Tensors, alpha: float = 1.0) -> list[torch.Tensor]:
+    """Return each tensor plus `alpha` times its other."""
+    return list(torch._foreach_add(tensors, others, alpha=alpha))
+
+
 def differences(tensors: Tensors, others: Tensors) -> list[torch.Tensor]:
     """Return each tensor minus its other."""
     return list(torch._foreach_sub(tensors, others))

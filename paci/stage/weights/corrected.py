@@ -61,22 +61,22 @@ class Corrected(Moved):
 
     @torch.no_grad()
     def update(self, step: Callable[[], None]) -> None:
-        before = [parameter.clone() for parameter in self.parameters]
+        before = [master.clone() for master in self.masters]
         super().update(step)
         if not self._change:
-            self._change = [torch.zeros_like(parameter) for parameter in self.parameters]
+            self._change = [torch.zeros_like(master) for master in self.masters]
         scale_each(self._change, self.fading)
-        add_each(self._change, differences(self.parameters, before), 1 - self.fading)
+        add_each(self._change, differences(self.masters, before), 1 - self.fading)
 
     @property
     def extra_bytes(self) -> int:
-        return self._aside_bytes + (self.bytes_of_one_copy if self._change else 0)
+        return self._aside_bytes + sum(change.nbytes for change in self._change)
 
     def state(self) -> dict[str, Sequence[torch.Tensor]]:
         return {"change": self._change} if self._change else {}
 
     def load(self, state: Mapping[str, Sequence[torch.Tensor]]) -> None:
         self._change = [
-            tensor.to(parameter.data, copy=True)
-            for tensor, parameter in zip(state.get("change", []), self.parameters, strict=False)
+            tensor.to(master.data, copy=True)
+            for tensor, master in zip(state.get("change", []), self.masters, strict=False)
         ]

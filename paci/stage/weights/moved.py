@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import torch
 
-from paci.stage.torch_private import add_each, copy_each
+from paci.stage.torch_private import copy_each, sums
 from paci.stage.weights.policy import Policy, in_place
 
 
@@ -25,7 +25,7 @@ class Moved(Policy):
         aside = [parameter.detach().clone() for parameter in self.parameters]
         self._aside_bytes = self.bytes_of_one_copy
         with in_place(self.parameters):
-            add_each(self.parameters, steps, times)
+            copy_each(self.parameters, sums(self.masters, steps, times))
         try:
             yield
         finally:

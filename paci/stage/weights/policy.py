@@ -46,12 +46,17 @@ class Position:
 
 
 class Policy(ABC):
-    """The weights of one stage: the parameters of `module`, which `optimizer` updates."""
+    """The weights of one stage: the parameters of `module`, which `optimizer` updates.
+
+    `masters` are the tensors that the optimizer steps, one for each parameter: the parameters,
+    unless the stage sets others, which it writes into the parameters after each step.
+    """
 
     name: ClassVar[str]
 
     def __init__(self, module: nn.Module, optimizer: torch.optim.Optimizer, position: Position):
         self.parameters = tuple(module.parameters())
+        self.masters = self.parameters
         self.bytes_of_one_copy = sum(parameter.nbytes for parameter in self.parameters)
 
     @property

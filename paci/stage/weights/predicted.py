@@ -72,7 +72,7 @@ class Predicted(Moved):
                 self._predict_step(p, group_of[p], state.get(p, {}), self._gradients.get(p))
                 if p in group_of
                 else torch.zeros_like(p)
-                for p in self.parameters
+                for p in self.masters
             ]
         return self._steps
 
@@ -84,14 +84,14 @@ class Predicted(Moved):
     def state(self) -> dict[str, Sequence[torch.Tensor]]:
         if not self._gradients:
             return {}
-        return {"gradient": [self._gradients.get(p, torch.zeros_like(p)) for p in self.parameters]}
+        return {"gradient": [self._gradients.get(p, torch.zeros_like(p)) for p in self.masters]}
 
     def load(self, state: Mapping[str, Sequence[torch.Tensor]]) -> None:
         self._steps = []
         self._gradients = {
-            parameter: tensor.to(parameter.data, copy=True)
-            for parameter, tensor in zip(self.parameters, state.get("gradient", ()), strict=False)
-            if parameter.requires_grad
+            master: tensor.to(master.data, copy=True)
+            for master, tensor in zip(self.masters, state.get("gradient", ()), strict=False)
+            if master.requires_grad
         }
 
 

@@ -10,8 +10,8 @@ ROWS, IN, OUT = 3, 4, 8
 
 
 def held_by(module):
-    saved, x = SavedTensors(module.parameters()), torch.ones(ROWS, IN, requires_grad=True)
-    with saved.saving(0, x, saved.parameters):
+    saved, x = SavedTensors(list(module.parameters())), torch.ones(ROWS, IN, requires_grad=True)
+    with saved.saving(0, x):
         module(x)
     return saved.peak
 
@@ -31,18 +31,18 @@ def test_by_hand_under_autocast():
 def test_a_storage_counts_once_however_often_it_is_saved():
     (module,) = toys.stages(1)
     size = 4 * ROWS * toys.WIDTH
-    saved, x = SavedTensors(module.parameters()), torch.ones(ROWS, toys.WIDTH)
-    with saved.saving(0, x, saved.parameters):
+    saved, x = SavedTensors(list(module.parameters())), torch.ones(ROWS, toys.WIDTH)
+    with saved.saving(0, x):
         module(x) * module(x)
     assert saved.peak.activations == 5 * size  # x, the outputs of two linears, two factors
 
 
 def test_the_peak_is_that_of_all_microbatches_in_flight():
     (module,) = toys.stages(1)
-    saved, size = SavedTensors(module.parameters()), 4 * toys.WIDTH
+    saved, size = SavedTensors(list(module.parameters())), 4 * toys.WIDTH
     for m, rows in enumerate((1, 1, 3, 1)):
         x = torch.ones(rows, toys.WIDTH)
-        with saved.saving(m, x, saved.parameters):
+        with saved.saving(m, x):
             module(x)  # saves x and the output of the linear
         if m == 1:
             saved.release(0)
@@ -88,12 +88,12 @@ def test_under_autocast_every_microbatch_in_flight_holds_a_copy_of_the_weights()
 
 def test_versions_beside_the_live_one_count_as_copies():
     (module,) = toys.stages(1)
-    saved = SavedTensors(module.parameters())
+    saved = SavedTensors(list(module.parameters()))
     saved.note_versions(300)
     saved.note_versions(100)
     assert saved.peak.copies == 300
     saved.clear()
-    with saved.saving(0, torch.ones(1, toys.WIDTH), saved.parameters):
+    with saved.saving(0, torch.ones(1, toys.WIDTH)):
         module(torch.ones(1, toys.WIDTH))
     assert saved.peak.copies == 100
 
