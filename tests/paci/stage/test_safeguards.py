@@ -1,4 +1,5 @@
 import math
+from itertools import chain
 
 import pytest
 import torch
@@ -16,6 +17,10 @@ def train(modules, *arguments, batches, **options):
     local = toys.pipeline(modules, *arguments, optimizer=toys.sgd, **options)
     run = local.train(batches)
     return toys.weights(modules), run
+
+
+def flat(weights):
+    return list(chain.from_iterable(weights))
 
 
 def poisoned(batches, *numbers):
@@ -69,7 +74,7 @@ def test_a_stage_clips_its_own_gradient(schedule):
     twin = toys.stages(3)
     toys.pipeline(twin, schedule, 4, optimizer=clipping).train(batches)
     free, _ = train(toys.stages(3), schedule, 4, batches=batches)
-    for one, other in zip(sum(clipped, []), sum(toys.weights(twin), []), strict=True):
+    for one, other in zip(flat(clipped), flat(toys.weights(twin)), strict=True):
         torch.testing.assert_close(one, other, rtol=1e-6, atol=1e-8)
     assert not toys.same(clipped, free)
 
@@ -94,7 +99,7 @@ def test_the_global_norm_is_that_of_the_whole_model(schedule):
             optimizer.step()
             optimizer.zero_grad()
             scheduler.step()
-    for one, other in zip(sum(toys.weights(modules), []), whole.parameters(), strict=True):
+    for one, other in zip(flat(toys.weights(modules)), whole.parameters(), strict=True):
         torch.testing.assert_close(one, other.detach(), rtol=1e-5, atol=1e-7)
     assert [update.number for update in reported] == [1, 2, 3, 4]
     assert [stage.drift for stage in run.stages] == [{0: a * windows}] * 4
@@ -146,7 +151,7 @@ def test_a_skipped_window_leaves_every_policy_whole(weights):
     modules = toys.stages(3)
     local = toys.pipeline(modules, "paci", 4, weights=weights, safeguards=SKIP)
     run = local.train(poisoned(toys.batches(24), 9))
-    assert all(weight.isfinite().all() for weight in sum(toys.weights(modules), []))
+    assert all(weight.isfinite().all() for weight in flat(toys.weights(modules)))
     assert [stage.versions.version for stage in local.stages] == [6] * 3
     assert math.isfinite(run.losses[-1])
 
