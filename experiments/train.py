@@ -35,9 +35,9 @@ from experiments.run.folder import InUse, RunFolder
 from experiments.run.rank import backend, check_started, is_first, join, started_by
 from experiments.run.run import Run
 from experiments.run.throughput import Throughput
-from experiments.run.training import Diverged, Training
+from experiments.run.training import Training
 from experiments.terminal.summary import end
-from paci import DistributedPipeline
+from paci import DistributedPipeline, NonFinite
 from paci.distributed.failure import RankFailed, report_failure
 from paci.distributed.launch import check_loopback, ending_process, spawn
 from runlog import State
@@ -152,7 +152,7 @@ def outcome(error: BaseException) -> tuple[State, str]:
     failure = RankFailed.of(None, error)
     if failure.kind in INTERRUPTED:
         return "preempted", "interrupted"
-    if failure.kind == Diverged.__name__:
+    if failure.kind == NonFinite.__name__:
         return "diverged", failure.message
     of_several = failure is error  # of which it names one
     why = str(failure) if of_several else failure.why

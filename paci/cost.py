@@ -1,7 +1,8 @@
 """Times of actions on the simulated clock."""
 
 import math
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, fields, replace
 from itertools import cycle, islice
@@ -65,6 +66,14 @@ class Cost:
             raise ValueError(f"cost.jitter must be at least 0 and below 1, not {self.jitter!r}")
         if not isinstance(self.sizes, list | tuple) or not self.sizes:
             raise ValueError(f"cost.sizes must be a list of numbers, not {self.sizes!r}")
+
+    def with_recomputation(self) -> "Cost":
+        """Return the times if every backward, or the first half of a split one, runs its forward
+        again."""
+        weight = _each(lambda time: time / 2, self.backward) if self.weight is None else self.weight
+        backward = _each(operator.add, self.backward, self.forward)
+        first = None if self.input is None else _each(operator.add, self.input, self.forward)
+        return replace(self, backward=backward, weight=weight, input=first)
 
     def per_stage(self, stages_per_rank: int) -> "Cost":
         """Return the times of a rank, divided evenly among its stages.
@@ -145,6 +154,15 @@ class Durations:
         part.transfer = [times[window] for times in self.transfer]
         part.of = {kind: [times[window] for times in stages] for kind, stages in self.of.items()}
         return part
+
+
+def _each(function: Callable[..., float], *times: PerStage) -> PerStage:
+    """Return `function` of times: one number, or one for each stage if any of them has so many."""
+    lists = [time for time in times if isinstance(time, Sequence)]
+    if not lists:
+        return function(*times)
+    rows = [[time] * len(lists[0]) if not isinstance(time, Sequence) else time for time in times]
+    return [function(*row) for row in zip(*rows, strict=True)]
 
 
 def _differences(backward: list[float], weight: list[float]) -> list[float]:

@@ -20,6 +20,7 @@ class StageStatistics:
     peak_in_flight   micro-batches
     peak_held        most bytes held beside the parameters: activations, parameter copies,
                      gradients, optimizer state
+    parameter_bytes  of the parameters that actions see
     copied           the share of the parameters of which a graph keeps a copy, as under autocast:
                      for them a backward sees the weights of its forward, whatever the policy says
     skipped          updates left out, as (update, what was not finite)
@@ -31,6 +32,7 @@ class StageStatistics:
     movements: list[Movement]
     peak_in_flight: int
     peak_held: MemoryUsage
+    parameter_bytes: int
     copied: float
     skipped: list[tuple[int, str]]
 
@@ -40,7 +42,9 @@ class StageStatistics:
         versions = stage.versions
         return cls(
             stage.index, versions.drift, versions.staleness, versions.movements,
-            versions.peak_in_flight, stage.saved.peak, stage.saved.copied, stage.guard.skipped,
+            versions.peak_in_flight, stage.saved.peak,
+            sum(parameter.nbytes for parameter in stage.computation.parameters),
+            stage.saved.copied, stage.guard.skipped,
         )  # fmt: skip
 
 

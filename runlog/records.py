@@ -75,6 +75,14 @@ class MovementSample:
 
 
 @dataclass(frozen=True)
+class Skipped:
+    """One update that a stage left out."""
+
+    update: int
+    why: str
+
+
+@dataclass(frozen=True)
 class StageLine:
     """One stage in one segment, a line of stages.jsonl. Sizes are peaks within the segment."""
 
@@ -102,6 +110,11 @@ class StageLine:
     clock: str
     busy_units: float | None = None
     idle_units: float | None = None
+    copied: float | None = None
+    """Share of the parameters of which every graph keeps a copy, as under autocast: their backward
+    sees the weights of its forward, whatever the policy of weights says."""
+    skipped: Sequence[Skipped] | None = None
+    """Updates left out because a loss or a gradient was not finite."""
     waiting_seconds: Mapping[str, float] | None = None
     """The rank's waits by cause ("input", "gradient", "backpressure"); not on a simulated clock."""
     allocated_bytes: int | None = None

@@ -4,7 +4,15 @@ import os
 
 from omegaconf import DictConfig
 
-from experiments.config.derived import cost_of, is_measured, method_of, updates, warmup_updates
+from experiments.config.derived import (
+    cost_of,
+    is_measured,
+    layers_of,
+    method_of,
+    schedule_of,
+    updates,
+    warmup_updates,
+)
 from experiments.config.naming import told
 from paci.cost import Durations
 
@@ -34,7 +42,12 @@ def _check_schedule(config: DictConfig) -> None:
 
 
 def _check_executor(config: DictConfig) -> None:
-    executor = config.executor
+    executor, schedule = config.executor, schedule_of(config)
+    if config.optimizer.clip == "global" and not schedule.flushes:
+        raise ValueError(
+            f"optimizer.clip=global needs a schedule that flushes, which {schedule.name} does not: "
+            "choose stage or running"
+        )
     if executor.threads > 4 * (os.cpu_count() or 1):
         raise ValueError(f"executor.threads must be at most four per core, not {executor.threads}")
     if config.task == "throughput" and executor.name == "local" and not is_measured(config):

@@ -120,7 +120,9 @@ def cost_of(config: DictConfig) -> Cost:
             times[name] = _times(largest, of_one)
         except (TypeError, ValueError):
             raise ValueError(f"executor.cost.{name} must be a time, not {of_one!r}") from None
-    return Cost(**times, sizes=[1.0, *(size / largest for size in others)])
+    cost = Cost(**times, sizes=[1.0, *(size / largest for size in others)])
+    again = config.executor.recompute == "stage" and config.executor.name == "local"
+    return cost.with_recomputation() if again else cost  # an emulated stage waits for it itself
 
 
 def _times(count: int, time: Any) -> PerStage:

@@ -10,7 +10,7 @@ from experiments.models.gpt2 import (
     unit_names,
 )
 from experiments.models.measure import measure_units
-from experiments.models.pretrained import parameter_bytes, save_index, save_stage
+from experiments.models.pretrained import save_index, save_stage
 
 __all__ = [
     "GPT2Stage",
@@ -20,7 +20,6 @@ __all__ = [
     "count_flops",
     "loss",
     "measure_units",
-    "parameter_bytes",
     "save_index",
     "save_stage",
     "unit_names",

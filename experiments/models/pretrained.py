@@ -41,14 +41,6 @@ def save_index(model: Any, vocabulary: int, cut: Sequence[range], folder: Path) 
     config(model, vocabulary).save_pretrained(folder)
 
 
-def parameter_bytes(model: Any, vocabulary: int, cut: Sequence[range]) -> list[int]:
-    """Return the bytes of one copy of each stage's weights in float32."""
-    return [
-        sum(parameter.nbytes for parameter in stage.parameters())
-        for stage in _without_weights(model, vocabulary, cut)
-    ]
-
-
 def _without_weights(model: Any, vocabulary: int, cut: Sequence[range]) -> list[GPT2Stage]:
     with torch.device("meta"):
         return [GPT2Stage(config(model, vocabulary), units) for units in cut]

@@ -21,7 +21,7 @@ from experiments.run.cache import cached, read_cost
 from experiments.run.cut import cut_for
 from experiments.run.environment import processor
 from experiments.run.folder import RunFolder
-from experiments.run.stages import stage_module
+from experiments.run.stages import compute_of, stage_module
 from experiments.run.stopwatch import now
 from paci import Cost
 from paci.stage.stage import Stage
@@ -89,6 +89,8 @@ def table_for(
         "cut": [[units.start, units.stop] for units in cut],
         "microbatch": microbatch,
         "precision": executor.precision,
+        "recompute": executor.recompute,
+        "compile": executor.compile,
         "optimizer": config.optimizer.name,
         "threads": executor.threads,
         "device": torch.cuda.get_device_name() if executor.device == "cuda" else processor(),
@@ -132,6 +134,7 @@ def measure(
                 make_optimizer(config),
                 loss_fn=models.loss,
                 seed=config.seed,
+                compute=compute_of(config),
             )
 
         output = stage().evaluate(hidden, tokens)

@@ -16,7 +16,7 @@ from experiments.config.derived import is_measured, schedule_of
 from experiments.optimizers.optimizer import make_optimizer
 from experiments.optimizers.rates import learning_rates
 from experiments.run.run import Run
-from experiments.run.stages import stage_module
+from experiments.run.stages import compute_of, safeguards_of, stage_module
 from paci import DistributedPipeline, LocalPipeline
 from paci.distributed.emulated import Emulation
 from runlog import UNITS
@@ -41,6 +41,8 @@ def build_pipeline(run: Run) -> LocalPipeline | DistributedPipeline:
         "seed": config.seed,
         "measure_every": config.measure_every,
         "batch": config.batch,
+        "compute": compute_of(config),
+        "safeguards": safeguards_of(config),
     }
     if executor.name == "local":
         modules = [module(stage) for stage in range(config.stages)]

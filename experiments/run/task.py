@@ -7,7 +7,6 @@ from dataclasses import asdict
 from typing import Any
 
 import runlog
-from experiments import models
 from experiments.run.pipelines import build_pipeline, clock_of
 from experiments.run.run import Run
 from experiments.run.weights import load_weights
@@ -73,9 +72,6 @@ class Task(ABC):
         for row in segment.timeline.rows:
             busy[row.stage] += row.end - row.start
         rank_of = {row.stage: row.rank for row in segment.timeline.rows}
-        parameter_bytes = models.parameter_bytes(
-            self.config.model, self.run.corpus.vocabulary, self.run.cut
-        )
         lines = []
         for stage in segment.stages:
             rank = rank_of[stage.index]
@@ -89,11 +85,13 @@ class Task(ABC):
                 staleness=stage.staleness,
                 movement=[runlog.MovementSample(**asdict(sample)) for sample in stage.movements],
                 peak_in_flight=stage.peak_in_flight,
-                parameter_bytes=parameter_bytes[stage.index],
+                parameter_bytes=stage.parameter_bytes,
                 gradient_bytes=stage.peak_held.gradients,
                 optimizer_bytes=stage.peak_held.optimizer,
                 activation_bytes=stage.peak_held.activations,
                 version_bytes=stage.peak_held.copies,
+                copied=stage.copied,
+                skipped=[runlog.Skipped(update, why) for update, why in stage.skipped],
                 busy_seconds=self.seconds(busy[stage.index]),
                 idle_seconds=self.seconds(idle),
                 clock=self.clock,

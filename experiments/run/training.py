@@ -18,10 +18,6 @@ from paci.segment import Segment, Update
 from runlog import METRICS, STAGES, EvaluationLine, UpdateLine, write
 
 
-class Diverged(Exception):
-    """The training loss is no longer a number."""
-
-
 class Training(Task):
     """Training on a budget of tokens, to see how well the model learns."""
 
@@ -87,8 +83,6 @@ class Training(Task):
             nonlocal newest, reported
             newest = update.number
             self.log(METRICS, [self.update_line(update)])
-            if not math.isfinite(update.loss):
-                raise Diverged(f"the loss of update {newest} is {update.loss}")
             if time.monotonic() - reported > 1:
                 self.folder.report("running", newest, self.run.updates)
                 reported = time.monotonic()

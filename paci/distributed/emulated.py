@@ -120,11 +120,11 @@ class EmulatedStage(Stage):
         module = self.module
         self.optimizer.register_step_pre_hook(lambda *_: module.device.work(module.times.update))
 
-    def forward(
-        self, microbatch: int, input: torch.Tensor, target: torch.Tensor | None = None
+    def _output(
+        self, microbatch: int, input: torch.Tensor, target: torch.Tensor | None
     ) -> torch.Tensor:
         self.module.microbatch = microbatch
-        return super().forward(microbatch, input, target)
+        return super()._output(microbatch, input, target)
 
     def begin_segment(self) -> None:
         super().begin_segment()

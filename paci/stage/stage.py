@@ -114,7 +114,7 @@ class Stage:
         self.saved = SavedTensors(self.computation.parameters, self.computation.masters)
         self._rates = LearningRateSchedule(self.optimizer, lr_lambda, self._position)
         self._graphs: dict[int, _Graph] = {}  # by micro-batch
-        self._inputs: dict[int, Batch | tuple[torch.Tensor, None]] = {}  # to be run again
+        self._inputs: dict[int, tuple[torch.Tensor, torch.Tensor | None]] = {}  # to be run again
         self._second_halves: dict[int, Callable[[], None]] = {}  # of split backwards
         self._modes: list[tuple[nn.Module, bool]] = []  # at the beginning of the segment
         self.at_version(0)

@@ -305,8 +305,8 @@ def test_elsewhere_an_interruption_loses_nothing(terminated, local, name):
 
 def test_divergence_is_a_result(base, tmp_path):
     folder = train([*base, *DISTRIBUTED, "optimizer.lr=1e30", f"runs={tmp_path}"])
-    why = "the loss of update 2 is nan"
-    expected = {"state": "diverged", "why": why, "update": 2, "updates": 10}
+    why = "stage 1, update 2: the loss of micro-batch 4 is not finite"
+    expected = {"state": "diverged", "why": why, "update": 1, "updates": 10}
     assert timeless(folder.status()) == expected
 
 

@@ -120,7 +120,7 @@ def test_a_failed_run_waits_for_retry(settings, runs, sweep):
 def test_a_diverged_run_is_a_result(settings, sweep):
     status, said = sweep([*settings, ONE, "optimizer.lr=1e30"])
     assert status == 0
-    assert " diverged: the loss of update 2 is nan" in said
+    assert " diverged: stage 3, update 2: the loss of micro-batch 4 is not finite" in said
 
 
 def test_a_run_that_cannot_begin_says_why(settings, runs, sweep):

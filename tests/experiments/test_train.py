@@ -295,9 +295,9 @@ def test_a_completed_run_is_left_alone_whatever_changed(settings, trained, tmp_p
 def test_divergence_is_a_result(settings, capsys):
     assert call(command, [*settings, "optimizer.lr=1e30"]) == 1
     folder = Run(compose([*settings, "optimizer.lr=1e30"])).folder
-    assert capsys.readouterr().out == f"{folder.path}: diverged: the loss of update 2 is nan\n"
-    why = "the loss of update 2 is nan"
-    expected = {"state": "diverged", "why": why, "update": 2, "updates": 10}
+    why = "stage 3, update 2: the loss of micro-batch 4 is not finite"
+    assert capsys.readouterr().out == f"{folder.path}: diverged: {why}\n"
+    expected = {"state": "diverged", "why": why, "update": 0, "updates": 10}
     assert timeless(folder.status()) == expected
     assert not folder.model.exists()
 
@@ -333,7 +333,7 @@ def test_what_is_our_fault_is_raised_and_recorded(settings, monkeypatch):
             "out-of-memory",
             "rank 1 (stage 1, micro-batch 7): OutOfMemoryError: CUDA",
         ),
-        (RankFailed(1, 1, 7, "Diverged", "the loss is nan"), "diverged", "the loss is nan"),
+        (RankFailed(1, 1, 7, "NonFinite", "the loss is nan"), "diverged", "the loss is nan"),
         (
             RankFailed(1, None, None, "SIGKILL", "killed by SIGKILL"),
             "failed",
