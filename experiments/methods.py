@@ -33,9 +33,12 @@ def main() -> None:
     with user_errors():
         rows, refused = compare(overrides(f"{__doc__}\n{getdoc(Traits)}"))
     print(tabulate(table(rows), headers="keys", disable_numparse=True))
+    missing = [name for name in published() if not is_implemented(name)]
+    print("\nNot implemented:", tabulate(cited(missing), headers="keys"), sep="\n\n")
     if refused:
         print("\nNot in the table:", *(f"{n}: {why}" for n, why in refused.items()), sep="\n  ")
-    sources = (f"{row.name}: {published()[row.name]['source']}" for row in rows)
+    names = [*(row.name for row in rows), *missing]
+    sources = (f"{name}: {published()[name]['source']}" for name in names)
     print("\nThe figures in brackets are those of the methods' papers:", *sources, sep="\n  ")
 
 
@@ -63,7 +66,7 @@ def compare(overrides: list[str]) -> tuple[list[Row], dict[str, str]]:
             "emulated, and a table of times as executor.cost"
         )
     rows, refused = [], {}
-    for name in published():
+    for name in filter(is_implemented, published()):
         try:
             rows.append(row(configure(name, base, overrides)))
         except ValueError as error:
@@ -96,6 +99,20 @@ def published() -> dict[str, dict[str, str]]:
     """Return {method: {figure: what its paper states, "source": which paper}}."""
     with PUBLISHED.open(newline="") as file:
         return {line.pop("method"): line for line in csv.DictReader(file)}
+
+
+def is_implemented(name: str) -> bool:
+    """Return whether there is a configuration of the method."""
+    return (CONF / "method" / f"{name}.yaml").exists()
+
+
+def cited(names: list[str]) -> list[dict[str, str]]:
+    """Return the figures that the papers of methods state."""
+    stated = published()
+    return [
+        {"method": name} | {k: v for k, v in stated[name].items() if k != "source"}
+        for name in names
+    ]
 
 
 def table(rows: list[Row]) -> list[dict[str, str]]:

@@ -7,6 +7,7 @@ from paci.schedules.dualpipev import DualPipeV
 from paci.schedules.fixed_order import FixedOrder
 from paci.schedules.gpipe import GPipe
 from paci.schedules.interleaved import Interleaved1F1B
+from paci.schedules.interleaved_zb_h1 import InterleavedZBH1
 from paci.schedules.one_f_one_b import OneFOneBFlush
 from paci.schedules.paci import PACI, Async1F1B
 from paci.schedules.rule import Schedule, StageView
@@ -26,6 +27,7 @@ SCHEDULES: dict[str, type[Schedule]] = {
         ZB1P,
         ZB2P,
         ZBV,
+        InterleavedZBH1,
         DualPipeV,
         PACI,
         Async1F1B,

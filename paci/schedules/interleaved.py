@@ -33,16 +33,19 @@ class Interleaved1F1B(FixedOrder):
                 f"{self.name} needs at least 2 stages_per_rank, not 1 (that would be 1f1b-flush)"
             )
         placement, m = looped(self.name, stages, stages_per_rank), self.window(accumulation)
-        rounds = max(1, m // len(placement))
-        if m % rounds:
-            raise ValueError(
-                f"{self.name} works in {rounds} rounds of about one micro-batch for each of the "
-                f"{len(placement)} ranks: accumulation must be a multiple of {rounds}, not {m}"
-            )
-        ranks = range(len(placement))
-        super().__init__(
-            [number_actions(_steps(placement, r, m, m // rounds), m) for r in ranks], m
+        round, ranks = round_of(self.name, m, len(placement)), range(len(placement))
+        super().__init__([number_actions(_steps(placement, r, m, round), m) for r in ranks], m)
+
+
+def round_of(name: str, microbatches: int, ranks: int) -> int:
+    """Return the micro-batches of a round; raise ValueError unless they divide a window evenly."""
+    rounds = max(1, microbatches // ranks)
+    if microbatches % rounds:
+        raise ValueError(
+            f"{name} works in {rounds} rounds of about one micro-batch for each of the {ranks} "
+            f"ranks: accumulation must be a multiple of {rounds}, not {microbatches}"
         )
+    return microbatches // rounds
 
 
 def _steps(

@@ -66,6 +66,7 @@ def bubble_rate(schedule: str, ranks: int, microbatches: int, stages_per_rank: i
         gpipe, 1f1b-flush     3 v (N-1)               of 3 v m: (N-1) / m
         interleaved-1f1b      3 (N-1)                 of 3 v m: (N-1) / (v m)
         zb-h1, zb-1p            (N-1)                 of 3 m, a third of 1F1B's
+        interleaved-zb-h1       (N-1)                 of 3 v m
         zb-h2, zb-2p, zbv       0                     once 2N - 1 micro-batches fill the pipeline
         dualpipev               (N-1)                 of 6 m
         paci, async-1f1b        0
@@ -78,6 +79,9 @@ def bubble_rate(schedule: str, ranks: int, microbatches: int, stages_per_rank: i
         idle = 3 * v * (N - 1)
     elif schedule == "interleaved-1f1b":
         idle = 3 * (N - 1 + (v - 1) * max(0, N - m))
+    elif schedule == "interleaved-zb-h1":
+        short = max(0, N - m)
+        idle = N - 1 + max(v * short, (3 * v - 2) * short - (v - 1) * N)
     elif schedule in ("zb-h1", "zb-1p"):
         idle = max(N - 1, missing)
     elif schedule in ("zb-h2", "zb-2p"):
@@ -118,6 +122,8 @@ def activation_units(
     if schedule == "interleaved-1f1b":
         round = m // max(1, m // ranks)
         return min(v * m, (v - 1) * round + 2 * below + 1)
+    if schedule == "interleaved-zb-h1":
+        return min(v * m, (v - 1) * (m // max(1, m // ranks)) + ranks)
     if schedule in ("zb-h1", "zb-1p"):
         return min(m, stages)
     if schedule == "zb-h2":

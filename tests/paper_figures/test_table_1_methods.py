@@ -8,9 +8,11 @@ from paper_figures.published import published
 
 
 def test_the_table_is_that_of_the_command():
-    made = methods.table().dropna(subset="ours").drop_duplicates("ours").set_index("ours")
+    made = methods.table().drop_duplicates("ours").set_index("ours")
+    made = made.drop(index="not implemented")
     rows, _ = compare([f"stages={methods.RANKS}", f"batch={methods.WINDOW}"])
-    assert set(made.index) == set(published("methods")["method"]) == {row.name for row in rows}
+    assert set(made.index) == {row.name for row in rows}
+    assert set(made.index) < set(published("methods")["method"])
     for row in rows:
         line = made.loc[row.name]
         assert line["a or m"] == row.accumulation

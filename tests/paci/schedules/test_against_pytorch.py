@@ -40,6 +40,19 @@ def test_interleaved_1f1b(ranks, stages_per_rank):
 
 
 @pytest.mark.parametrize("ranks", RANKS)
+@pytest.mark.parametrize("stages_per_rank", [2, 3, 4])
+def test_interleaved_zb_h1(ranks, stages_per_rank):
+    stages, options = ranks * stages_per_rank, {"stages_per_rank": stages_per_rank}
+    for m in MICROBATCHES:
+        if whole_rounds(ranks, m):
+            theirs = pytorch.orders(ScheduleInterleavedZeroBubble, ranks, stages_per_rank, m)
+            assert ours("interleaved-zb-h1", stages, m, **options) == theirs
+        else:
+            with pytest.raises(ValueError, match=r"accumulation must be a multiple of \d+, not"):
+                build("interleaved-zb-h1", stages, m, **options)
+
+
+@pytest.mark.parametrize("ranks", RANKS)
 def test_zbv(ranks):
     for m in MICROBATCHES:
         assert ours("zbv", 2 * ranks, m) == pytorch.orders(ScheduleZBVZeroBubble, ranks, 2, m)

@@ -12,17 +12,17 @@ from tests.paci import toys
 
 PER_RANK = {
     "gpipe": 1, "1f1b-flush": 1, "interleaved-1f1b": 3, "zb-h1": 1, "zb-h2": 1, "zb-1p": 1,
-    "zb-2p": 1, "zbv": 2, "dualpipev": 2,
+    "zb-2p": 1, "zbv": 2, "interleaved-zb-h1": 3, "dualpipev": 2,
 }  # fmt: skip
 
 
 def options(schedule: str) -> dict:
     """With three stages a rank, so that the middle ones are tried too."""
-    return {"stages_per_rank": 3} if schedule == "interleaved-1f1b" else {}
+    return {"stages_per_rank": 3} if schedule.startswith("interleaved") else {}
 
 
 def fits(schedule: str, ranks: int, m: int) -> bool:
-    if schedule == "interleaved-1f1b":
+    if schedule.startswith("interleaved"):
         return m % max(1, m // ranks) == 0
     return schedule != "dualpipev" or m >= 2 * ranks
 

@@ -29,6 +29,7 @@ CASES = {
     "zb-1p": ("zb-1p", 4, 16, 8, 0, Cost(1, 2)),
     "zb-2p": ("zb-2p", 4, 16, 8, 0, Cost(1, 2)),
     "zbv": ("zbv", 8, 16, 8, 0, Cost(1, 2)),
+    "interleaved-zb-h1": ("interleaved-zb-h1", 8, 16, 8, 0, Cost(1, 2)),
     "dualpipev": ("dualpipev", 8, 16, 8, 0, Cost(1, 2)),
 }
 
@@ -61,6 +62,7 @@ def test_golden(case):
         ("zb_h2", "zb-h2", 3, 5, 5, 2),
         ("zb_2p", "zb-2p", 3, 6, 6, 2),
         ("zbv", "zbv", 4, 3, 3, 2),
+        ("interleaved_zb_h1", "interleaved-zb-h1", 4, 4, 4, 2),
         ("dualpipev", "dualpipev", 4, 4, 4, 2),
     ],
 )
