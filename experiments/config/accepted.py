@@ -112,7 +112,13 @@ ACCEPTED = {
     "model.dropout": FRACTION,
     "model.initialisation": AT_LEAST_0,
     "model.residual_initialisation": null_or(AT_LEAST_0),
-    "model.partition": one_of("flops", "measured"),
+    "model.partition": Accepted(
+        "flops, measured, even-less-ends or a list of the layers of each stage, like [1,2,2,1]",
+        lambda value: (
+            value in ("flops", "measured", "even-less-ends")
+            or _is_list(value, lambda layers: is_whole(layers, 0))
+        ),
+    ),
     "optimizer.name": one_of("adamw", "nadamw"),
     "optimizer.lr": ABOVE_0,
     "optimizer.reference_batch": ABOVE_0,

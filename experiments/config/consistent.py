@@ -11,6 +11,13 @@ from experiments.config.derived import (
     method_of,
     schedule_of,
     updates,
+from experiments.config.derived import (
+    cost_of,
+    is_measured,
+    layers_of,
+    method_of,
+    schedule_of,
+    updates,
     warmup_updates,
 )
 from experiments.config.naming import told
@@ -76,6 +83,8 @@ def _check_sizes(config: DictConfig) -> None:
             f"stages must be at most {units}, the units into which a model of {model.layers} "
             f"layers can be cut, not {config.stages}"
         )
+    if model.partition not in ("flops", "measured"):
+        layers_of(config)
     method_of(config).check(config.stages)
     if config.batch < accumulation:
         raise ValueError(

@@ -58,6 +58,36 @@ def microbatch_size(config: DictConfig) -> int:
     return microbatch_sizes(config)[0]
 
 
+def layers_of(config: DictConfig) -> list[int]:
+    """Return the layers of each stage that `model.partition` gives: its own list, or with
+    `even-less-ends` equally many, but one less at the first and the last stage, which have the
+    embedding and the head, as in Llama 3 (arXiv 2407.21783).
+
+    Raises ValueError for a list that does not fit the model and the stages.
+    """
+    given, stages, layers = config.model.partition, config.stages, config.model.layers
+    if given != "even-less-ends":
+        if len(given) != stages or sum(given) != layers or 0 in given[1:-1]:
+            raise ValueError(
+                f"model.partition must give {stages} stages {layers} layers together, at least one "
+                f"each between the first and the last, not {list(given)}"
+            )
+        return list(given)
+    if stages == 1:
+        return [layers]
+    whole, more = divmod(layers + 2, stages)
+    first = (stages - more) // 2  # of the stages with one more, which are in the middle
+    counts = [whole + (first <= stage < first + more) for stage in range(stages)]
+    counts[0] -= 1
+    counts[-1] -= 1
+    if 0 in counts[1:-1]:
+        raise ValueError(
+            f"model.partition=even-less-ends needs a layer for each stage between the first and "
+            f"the last: {layers} layers are too few for {stages} stages"
+        )
+    return counts
+
+
 def full_after(config: DictConfig) -> int:
     """Return the updates after which the pipeline is full: every stage has had a micro-batch."""
     return math.ceil(config.stages / config.method.accumulation)

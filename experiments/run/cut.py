@@ -1,6 +1,7 @@
 """The cut of a run's model into stages."""
 
 from concurrent.futures import ProcessPoolExecutor
+from itertools import accumulate, pairwise
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import torch
 from omegaconf import DictConfig, OmegaConf
 
 from experiments import models
-from experiments.config.derived import microbatch_size, schedule_of
+from experiments.config.derived import layers_of, microbatch_size, schedule_of
 from experiments.run.cache import cached
 from paci.partition import UnitCost, partition
 from runlog import CUTS
@@ -16,7 +17,8 @@ from runlog import CUTS
 
 def cut_for(config: DictConfig, vocabulary: int) -> list[range]:
     """Return the units of each stage, balanced on counted FLOPs or, with
-    `model.partition=measured`, on measured times under the device's memory.
+    `model.partition=measured`, on measured times under the device's memory; or by layers, as
+    `layers_of` says.
 
     The cut decides what dropout draws. So the runs of a folder share a measured one, in cut.json:
     one for each executor, device and limit.
@@ -24,6 +26,8 @@ def cut_for(config: DictConfig, vocabulary: int) -> list[range]:
     if config.model.partition == "flops":
         gpt2 = models.config(config.model, vocabulary)
         return partition(models.count_flops(gpt2), config.stages)
+    if config.model.partition != "measured":
+        return _by_layers(layers_of(config))
     key = {
         "model": OmegaConf.to_container(config.model),
         "vocabulary": vocabulary,
@@ -37,6 +41,14 @@ def cut_for(config: DictConfig, vocabulary: int) -> list[range]:
     }
     cut = cached(Path(config.runs) / CUTS, key, lambda: _measured(config, vocabulary))
     return [range(*ends) for ends in cut]
+
+
+def _by_layers(layers: list[int]) -> list[range]:
+    """Return the units of stages that have so many layers, of two units each; the first stage has
+    the embedding besides, the last the head."""
+    stops = [1 + 2 * count for count in accumulate(layers)]
+    stops[-1] += 1
+    return [range(start, stop) for start, stop in pairwise([0, *stops])]
 
 
 def _measured(config: DictConfig, vocabulary: int) -> list[list[int]]:

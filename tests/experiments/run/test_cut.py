@@ -3,6 +3,7 @@ import json
 import pytest
 
 from experiments.config import compose
+from experiments.config.derived import layers_of
 from experiments.models import build_stages
 from experiments.run.cut import cut_for
 
@@ -47,3 +48,43 @@ def test_what_changes_the_cut_has_a_cut_of_its_own(measured, change, tmp_path):
     for overrides in ([], [change]):
         cut_for(measured(*overrides), VOCABULARY)
     assert len(json.loads((tmp_path / "cut.json").read_text())) == 2
+
+
+@pytest.mark.parametrize(
+    ("partition", "stages", "layers", "expected"),
+    [
+        ("even-less-ends", 4, 6, [1, 2, 2, 1]),
+        ("even-less-ends", 4, 8, [1, 3, 3, 1]),
+        ("even-less-ends", 3, 6, [2, 3, 1]),
+        ("even-less-ends", 2, 6, [3, 3]),
+        ("even-less-ends", 1, 6, [6]),
+        ("[0,3,3,0]", 4, 6, [0, 3, 3, 0]),
+    ],
+)
+def test_layers_by_hand(partition, stages, layers, expected):
+    config = compose(
+        ["scale=smoke", f"model.partition={partition}", f"stages={stages}",
+         f"model.layers={layers}"]
+    )  # fmt: skip
+    cut = cut_for(config, 257)
+    assert layers_of(config) == expected
+    assert [
+        len(units) - (2 if stages == 1 else i in (0, stages - 1)) for i, units in enumerate(cut)
+    ] == [2 * count for count in expected]
+    assert (cut[0].start, cut[-1].stop) == (0, 2 * layers + 2)
+
+
+@pytest.mark.parametrize(
+    ("partition", "sentence"),
+    [
+        ("[2,2]", r"must give 4 stages 6 layers together, .*, not \[2, 2\]"),
+        ("[3,0,0,3]", r"at least one each between the first and the last, not \[3, 0, 0, 3\]"),
+        ("thirds", "model.partition must be flops, measured, even-less-ends or a list"),
+    ],
+)
+def test_layers_that_do_not_fit_are_refused(partition, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        cut_for(
+            compose(["scale=smoke", f"model.partition={partition}", "stages=4", "model.layers=6"]),
+            257,
+        )
