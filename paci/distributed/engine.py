@@ -33,10 +33,10 @@ class Engine:
     first      the number that the segment's micro-batch 0 has in training
     inbox      messages from other ranks, and notices, which `on_notice` gets
     senders    {(receiving stage, kind): link}; a message without a link stays at this rank
-    gather     returns the value of every rank, all of which call it alike: at the end of every
-               window if gradients are clipped to their global norm
     on_window  called by the last stage after each update with the window's losses (scalars), the
                learning rate, and the time (seconds of `time.monotonic`)
+    gather     returns the value of every rank, all of which call it alike: at the end of every
+               window if gradients are clipped to their global norm
 
     `steps` are the actions done so far, in seconds of `time.monotonic`; `waiting` the seconds
     waited, by cause.
@@ -52,8 +52,8 @@ class Engine:
         inbox: Inbox,
         senders: Mapping[tuple[int, str], Sender],
         on_notice: Callable[[Notice | None], None],
-        gather: Callable[[dict[int, float]], list[dict[int, float]]],
         on_window: OnWindow | None,
+        gather: Callable[[dict[int, float]], list[dict[int, float]]],
     ):
         self.rank = rank
         self.rule = rule

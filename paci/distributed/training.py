@@ -68,7 +68,7 @@ class Training:
         self._receivers = links.receivers(specs, count, inbox)
         self.engine = Engine(
             ranks.rank, rule, links.stages, count, first, inbox, self._senders, self._on_notice,
-            ranks.gather, self._report_window if on_update else None,
+            self._report_window if on_update else None, ranks.gather,
         )  # fmt: skip
 
     def run(self, batches: Sequence[Batch]) -> Segment | None:

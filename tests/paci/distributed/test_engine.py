@@ -46,7 +46,19 @@ def middle(schedule: str, inputs: int, count: int = A) -> tuple[Engine, list, In
     for _ in range(inputs):
         inbox.put(Message(1, "F", torch.ones(toys.ROWS, toys.WIDTH)))
     rule = build(schedule, 3, A)
-    return Engine(1, rule, [stage], count, 0, inbox, senders, said.append, None), said, inbox
+    engine = Engine(
+        1,
+        rule,
+        [stage],
+        count,
+        0,
+        inbox,
+        senders,
+        said.append,
+        on_window=None,
+        gather=lambda x: [x],
+    )
+    return engine, said, inbox
 
 
 @pytest.mark.parametrize(
