@@ -11,13 +11,6 @@ from experiments.config.derived import (
     method_of,
     schedule_of,
     updates,
-from experiments.config.derived import (
-    cost_of,
-    is_measured,
-    layers_of,
-    method_of,
-    schedule_of,
-    updates,
     warmup_updates,
 )
 from experiments.config.naming import told
