@@ -28,6 +28,10 @@ SIZES = {  # entries × batches × seeds
     ("q3-real", "smoke"): 2 * 2 * 1 + 5,
     ("q3-real", "laptop"): 2 * 4 * 2 + 5,
     ("q3-real", "paper"): 2 * 6 * 4 + 5,
+} | {
+    (study, scale): settings * 2
+    for study, settings in (("precision", 3 * 3), ("recompute", 2 * 2), ("clipping", 2 + 3))
+    for scale in SCALES
 }
 
 
