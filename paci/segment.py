@@ -97,9 +97,10 @@ class Segment:
         if not self.losses:
             return "<Segment of no micro-batch>"
         mean = sum(self.losses) / len(self.losses)
+        unit = "seconds" if self.ranks else "units of simulated time"
         return (
             f"<Segment of {len(self.losses)} micro-batches: mean loss {mean:.4g}, "
-            f"{self.seconds:.4g} seconds>"
+            f"{self.seconds:.4g} {unit}>"
         )
 
     @property

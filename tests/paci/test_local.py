@@ -555,4 +555,7 @@ def test_a_segment_prints_as_a_line():
     local = toys.pipeline(toys.stages(2), "paci", 1, cost=Cost(1.0, 2.0))
     segment = local.train(toys.batches(2))
     mean = sum(segment.losses) / 2
-    assert repr(segment) == f"<Segment of 2 micro-batches: mean loss {mean:.4g}, 9 seconds>"
+    assert (
+        repr(segment)
+        == f"<Segment of 2 micro-batches: mean loss {mean:.4g}, 9 units of simulated time>"
+    )

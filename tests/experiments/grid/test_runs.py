@@ -1,3 +1,5 @@
+from functools import cache
+
 import pytest
 
 from experiments import CONF
@@ -35,10 +37,16 @@ SIZES = {  # entries × batches × seeds
 }
 
 
+@cache
+def grid_of(scale, *overrides):
+    """The runs of a grid, composed once."""
+    return grid([f"scale={scale}", *overrides])
+
+
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
 def test_every_grid_has_a_folder_for_each_run(scale, experiment):
-    configs = grid([f"experiment={experiment}", f"scale={scale}"])
+    configs = grid_of(scale, f"experiment={experiment}")
     assert len(configs) == SIZES[experiment, scale]
     assert {c.seed for c in configs} == set(configs[0].seeds)
     folders = {(c.runs, run_name(c)) for c in configs}
@@ -46,7 +54,7 @@ def test_every_grid_has_a_folder_for_each_run(scale, experiment):
 
 
 def names_of(*overrides):
-    return {run_name(config) for config in grid(["scale=paper", *overrides])}
+    return {run_name(config) for config in grid_of("paper", *overrides)}
 
 
 def test_the_papers_trainings():
@@ -87,7 +95,7 @@ def test_q3_splits_a_batch_into_as_many_micro_batches_as_the_paper():
 @pytest.mark.parametrize("executor", ["measured", "distributed", "emulated"])
 def test_q2_is_timed_on_any_executor(executor):
     given = [] if executor == "measured" else [f"executor={executor}"]  # the default of Q2
-    (*_, config) = grid(["experiment=q2", "scale=paper", *given])
+    (*_, config) = grid_of("paper", "experiment=q2", *given)
     assert (config.executor.name, config.executor.device) == (
         "local" if executor == "measured" else executor,
         "cuda",

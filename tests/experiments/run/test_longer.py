@@ -2,6 +2,7 @@
 
 import json
 import shlex
+import shutil
 
 import pytest
 import torch
@@ -20,9 +21,21 @@ CONSTANT = ["optimizer.schedule=constant", "optimizer.warmup=3"]
 WSD = ["optimizer.schedule=wsd", "optimizer.warmup=3", "optimizer.cooldown=0.5"]
 
 
-@pytest.fixture
-def name():
-    return "paci-a4-b8-s0"
+@pytest.fixture(scope="module")
+def constant(tmp_path_factory, corpus):
+    """The folder of a finished run at a constant rate, to look at and leave as it is."""
+    return run_at_a_constant_rate(tmp_path_factory.mktemp("constant"), corpus, "tokens=2560")
+
+
+@pytest.fixture(scope="module")
+def once(tmp_path_factory, corpus):
+    """The folder of a run that was twice as long from the start."""
+    return run_at_a_constant_rate(tmp_path_factory.mktemp("once"), corpus, *LONGER)
+
+
+def run_at_a_constant_rate(runs, corpus, *overrides):
+    settings = ["scale=smoke", f"runs={runs}", f"data.folder={corpus}", *CONSTANT]
+    return train([*settings, *overrides]).path
 
 
 def updates_of(folder):
@@ -32,8 +45,7 @@ def updates_of(folder):
     return [line["update"] for line in metrics if "loss" in line], evaluations
 
 
-def test_a_constant_rate_goes_on_as_if_it_had_been_longer_from_the_start(settings, tmp_path):
-    once = train([*settings, *CONSTANT, *LONGER, f"runs={tmp_path / 'once'}"]).path
+def test_a_constant_rate_goes_on_as_if_it_had_been_longer_from_the_start(settings, once):
     folder = train([*settings, *CONSTANT]).path
     assert updates_of(folder) == ([*range(1, 11)], [0, 5, 10])
     longer = train([*settings, *CONSTANT, *LONGER])
@@ -67,14 +79,13 @@ def test_wsd_goes_on_from_before_its_fall(settings, tmp_path):
     assert all(torch.equal(there[key], fallen[key]) for key in fallen)
 
 
-def test_an_interrupted_run_is_made_longer_too(settings, tmp_path, monkeypatch):
+def test_an_interrupted_run_is_made_longer_too(settings, once, monkeypatch):
     def interrupt(folder, file, new):
         log(folder, file, new)
         if getattr(new[0], "update", None) == 8:
             raise KeyboardInterrupt
 
     log = RunFolder.log
-    once = train([*settings, *CONSTANT, *LONGER, f"runs={tmp_path / 'once'}"]).path
     with monkeypatch.context() as patch:
         patch.setattr(RunFolder, "log", interrupt)
         assert train([*settings, *CONSTANT]).status()["state"] == "preempted"
@@ -91,10 +102,10 @@ def refused(settings, capsys):
 
 
 def test_cosine_is_refused_with_a_command_that_starts_from_the_weights(
-    trained, settings, tmp_path, capsys, monkeypatch
+    trained, settings, tmp_path, capsys
 ):
-    monkeypatch.chdir(tmp_path)
-    source = train(settings)
+    source = Run(compose(settings)).folder
+    shutil.copytree(trained, source.path)
     written = stamps(source.path)
     said = refused([*settings, *LONGER], capsys)
     assert f"{source.path} cannot go on to tokens=5120" in said
@@ -139,14 +150,6 @@ def test_what_else_changes_is_refused(settings, overrides, sentence, constant, c
     written = stamps(constant)
     assert sentence in refused(settings, capsys)
     assert stamps(constant) == written
-
-
-@pytest.fixture(scope="module")
-def constant(tmp_path_factory, corpus):
-    """The folder of a finished run at a constant rate, to look at and leave as it is."""
-    runs = tmp_path_factory.mktemp("constant")
-    settings = ["scale=smoke", "tokens=2560", f"runs={runs}", f"data.folder={corpus}"]
-    return train([*settings, *CONSTANT]).path
 
 
 def test_a_run_that_began_with_other_code_is_not_made_longer(
