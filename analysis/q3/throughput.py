@@ -146,7 +146,8 @@ def _refuse_mixed(runs: pd.DataFrame) -> None:
     measured = runs.dropna(subset="costs")
     tables = [json.loads(table) for table in measured["costs"]]
     sizes = [table.get("microbatch", nan) for table in tables]
-    texts = [json.dumps(table | {"sizes": None}) for table in tables]  # those of a window
+    own = [{key: it[key] for key in sorted({*it} - {"sizes"})} for it in tables]  # of one size
+    texts = list(map(json.dumps, own))
     measured = measured.assign(size=sizes, costs=texts)
     for _, group in measured.groupby(["scale", "source", "stages", "size"], dropna=False):
         if group["costs"].nunique() > 1:

@@ -126,6 +126,15 @@ def test_two_measurements_of_one_size_are_not_compared(write_throughput):
         made(write_throughput)
 
 
+def test_a_window_of_two_sizes_has_the_measurement_of_its_larger_one(write_throughput):
+    """Beside those of the times, cost.json then has the relative sizes, which are the window's."""
+    simulated = {"executor": "local", "clock": "simulated, measured costs", "experiment": "q3"}
+    times = {"microbatch": 2, "update": 0.1, "forward": [1.0]}
+    write_throughput("a", costs=times, **simulated)
+    write_throughput("b", costs=times | {"sizes": [1, 0.5]}, method="paci", **simulated)
+    assert len(made(write_throughput)) == 2
+
+
 EXACT = {4: 4 / 5, 8: 8 / 9}  # efficiency on two ranks
 
 
