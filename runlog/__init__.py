@@ -76,8 +76,14 @@ CODE = ".code"
 LATER: dict[str, Any] = {
     "named": [],
     "weights_from": None,
+    "on_nonfinite": "stop",
+    "most_skips": 10,
+    "executor.recompute": "none",
+    "executor.compile": False,
     "optimizer.schedule": "cosine",
     "optimizer.cooldown": 0.2,
+    "optimizer.clip": "none",
+    "optimizer.max_norm": 1.0,
 }
 """Settings that configurations of older versions lack, and the values that their runs had."""
 

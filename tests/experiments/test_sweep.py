@@ -92,6 +92,20 @@ def test_a_run_that_is_killed_is_finished_by_the_same_command(settings, runs, sw
     assert_same_run(folder, alone)
 
 
+def test_finished_runs_are_made_longer(settings, runs, sweep):
+    settings = [*settings, TWO, "optimizer.schedule=constant", "optimizer.warmup=0"]
+    assert sweep(settings)[0] == 0
+    longer = [*settings, "tokens=5120", "evaluations=4"]
+    status, said = sweep([*longer, "dry_run=true"])
+    assert said.count("completed with tokens=2560: would be run from update 10") == 2
+    status, said = sweep(longer)
+    assert status == 0
+    assert said.count("completed  loss ") == 2
+    for name in NAMES:
+        assert RunFolder(runs / name, None).status()["update"] == 20
+    assert sweep(longer)[1].count("(from before)") == 2
+
+
 def test_a_failed_run_waits_for_retry(settings, runs, sweep):
     settings = [*settings, TWO]
     runs.joinpath(NAMES[0]).mkdir(parents=True)

@@ -14,7 +14,7 @@ from experiments import train as command
 from experiments.config import compose
 from experiments.run.folder import RunFolder
 from experiments.run.run import Run
-from tests.experiments.smoke import assert_same_run, call, lines, losses, stamps, train, weights
+from tests.experiments.smoke import assert_same_run, call, lines, stamps, train, weights
 
 LONGER = ["tokens=5120", "evaluations=4"]
 CONSTANT = ["optimizer.schedule=constant", "optimizer.warmup=3"]
@@ -168,16 +168,3 @@ def test_a_dry_run_says_so(constant, settings, capsys):
     assert call(command, settings) == 0
     assert capsys.readouterr().out == f"{constant}: completed with tokens=2560: would be run\n"
     assert stamps(constant) == written
-
-
-def test_a_folder_of_an_older_version_holds_the_same_run(trained, settings, tmp_path):
-    """It has none of the settings that came later."""
-    config = OmegaConf.load(trained / "config.yaml")
-    del config["named"], config["weights_from"]
-    del config["optimizer"]["schedule"], config["optimizer"]["cooldown"]
-    folder = Run(compose(settings)).folder
-    folder.report("completed", 10, 10)
-    runlog.write(folder.path / "config.yaml", OmegaConf.to_yaml(config))
-    folder.check_config()
-    assert folder.completed
-    assert losses(trained)
