@@ -15,7 +15,7 @@ def _numbers(record: type, *others: str) -> list[str]:
 
 UPDATE_COLUMNS = _numbers(UpdateLine, "clock")
 EVALUATION_COLUMNS = _numbers(EvaluationLine, "clock")
-STAGE_COLUMNS = _numbers(StageLine, "clock", "staleness", "movement", "waiting_seconds")
+STAGE_COLUMNS = _numbers(StageLine, "clock", "staleness", "movement", "waiting_seconds", "skipped")
 REPETITION_COLUMNS = _numbers(RepetitionLine, "clock")
 MOVEMENT_COLUMNS = ["stage", *keys(MovementSample)]
 
