@@ -12,7 +12,6 @@ over `seeds`, `batch` over `batches`, the entry's own or the configuration's. An
 at batch = microbatch x accumulation instead.
 """
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from copy import deepcopy
 from functools import cache
@@ -21,9 +20,9 @@ from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from experiments import CONF
-from experiments.config import compose, flat, no_setting, parse, resolve, select
-from experiments.config.naming import run_name, told
+from experiments.config import compose, no_setting, parse, resolve, select
 from experiments.grid.axes import Axes, combinations, entries
+from experiments.grid.names import tell_apart
 from paci.checks import positive
 
 IMPLIED = {"batch": "batches", "seed": "seeds"}
@@ -35,10 +34,9 @@ OF_ALL = ("experiment", "cluster", "grid", "named", "dry_run", "retry")
 def grid(overrides: Sequence[str]) -> list[DictConfig]:
     """Return the configuration of each run of the experiment that `overrides` select.
 
-    A run that several entries describe is returned once. Where runs would share a name, `named`
-    lists the keys in which they differ. Raises ValueError if no experiment is named, for an
-    override that the grid would replace, for an entry that cannot be read, and for two different
-    runs of one name.
+    A run that several entries describe is returned once. Raises ValueError if no experiment is
+    named, for an override that the grid would replace, for an entry that cannot be read, and for
+    two different runs that no name tells apart.
     """
     base = compose(overrides)
     if "grid" not in base:
@@ -60,8 +58,7 @@ def grid(overrides: Sequence[str]) -> list[DictConfig]:
     if not configs:
         raise ValueError("the grid has no run: each of its entries names a batch not in batches")
     configs = list({str(config): config for config in configs}.values())
-    _tell_apart(configs, keys)
-    _refuse_namesakes(configs)
+    tell_apart(configs, keys)
     return configs
 
 
@@ -112,35 +109,6 @@ def _configure(config: DictConfig, point: dict) -> DictConfig:
     return resolve(config)
 
 
-def _tell_apart(configs: Sequence[DictConfig], keys: Iterable[str]) -> None:
-    """Add to the `named` of all `configs` the keys that tell those of one name apart: of the `keys`
-    of the grid as many as do and, if they do not suffice, other keys that differ."""
-    others = dict.fromkeys(
-        group for config in configs for key in flat(config) for group in _with_groups(key)
-    )
-    for key in (*keys, *others):
-        namesakes = [group for group in _by_name(configs).values() if len(group) > 1]
-        if not namesakes:
-            return
-        if any(len({told(config, key) for config in group}) > 1 for group in namesakes):
-            for config in configs:
-                config.named = [*config.named, key]
-
-
-def _with_groups(key: str) -> list[str]:
-    """Return the groups that hold a key, the outermost first, and the key."""
-    words = key.split(".")
-    return [".".join(words[:end]) for end in range(1, len(words) + 1)]
-
-
-def _by_name(configs: Iterable[DictConfig]) -> dict[tuple[str, str], list[DictConfig]]:
-    """Return {(folder of runs, name): the configurations that share it}."""
-    groups = defaultdict(list)
-    for config in configs:
-        groups[config.runs, run_name(config)].append(config)
-    return groups
-
-
 def _refuse_two_names(axes: Axes) -> None:
     """Raise ValueError for an entry that gives seeds or batches twice."""
     for names in (("batch", "microbatch"), ("batches", "microbatch"), ("seed", "seeds")):
@@ -169,15 +137,3 @@ def _refuse_unheeded(overrides: Sequence[str], keys: Iterable[str]) -> None:
 def _is_heeded(key: str, of_entries: Sequence[Axes]) -> bool:
     """Return whether an override of `key` holds for the entries that have no such key."""
     return key in IMPLIED.values() and not all(key in axes for axes in of_entries)
-
-
-def _refuse_namesakes(configs: Sequence[DictConfig]) -> None:
-    for (folder, name), group in _by_name(configs).items():
-        if len(group) > 1:
-            first, second = map(flat, group[:2])
-            differing = [key for key in first if first[key] != second.get(key)]
-            raise ValueError(
-                f"{len(group)} runs of the grid are called {name}: they differ in "
-                f"{', '.join(differing)}, whose values look alike in the name of a file; give each "
-                f"value a sweep and a folder of its own, like runs={folder}/1"
-            )

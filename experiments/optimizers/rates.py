@@ -4,8 +4,9 @@
     constant   ╱⎺⎺⎺       warm-up, then the peak
     wsd        ╱⎺⎺╲       warm-up, the peak and, over the last `cooldown`, a fall to `final`
 
-What the last two do before the fall does not depend on the number of updates, so a run can be made
-longer (Hägele et al., NeurIPS 2024). This file loads no torch.
+Before the fall, the last two do not depend on the number of updates, so a run can be made longer.
+wsd (warm-up, stable, decay) is the schedule of Hu et al. (MiniCPM, 2024), with the fall of Hägele
+et al. (NeurIPS 2024). This file loads no torch.
 """
 
 import math

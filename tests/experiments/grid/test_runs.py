@@ -288,8 +288,8 @@ def test_a_grid_that_cannot_be_is_refused(overrides, sentence):
         ),
         (
             "{data:files,data.files:[[a/b],['a:b']]}",
-            r"2 runs of the grid are called paci-a4-b16-s0: they differ in data.files, whose values"
-            " look alike in the name of a file; give each value a sweep and a folder of its own",
+            "runs of the grid are called paci-a4-b16-s0, but differ in data.files, whose values "
+            "look alike in the name of a file: give each value a sweep and a folder of its own",
         ),
     ],
 )
