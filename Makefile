@@ -97,7 +97,7 @@ bench-gpu: $(ENV)  ## measure what only GPUs can show, into runs/bench-gpu.json
 	$(PY) benchmarks.gpu
 
 test: $(ENV)  ## run the tests
-	$(PY) pytest -n 2 -q -m "not stress and not slurm and not docs"
+	$(PY) pytest -n 2 --dist loadfile -q -m "not stress and not slurm and not docs"
 
 test-gpu: $(ENV)  ## run the tests that need GPUs; they skip, saying so, where there is none
 	$(PY) pytest -q -rs -m gpu tests/gpu

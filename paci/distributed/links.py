@@ -4,7 +4,7 @@ rank 0: stage 0 ══ F ══▶ rank 1: stage 1 ══ F ══▶ ...
                 ◀══ B ══                 ◀══ B ══
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from threading import Semaphore
 
 import torch
@@ -14,7 +14,7 @@ from paci.distributed.device import on_cuda
 from paci.distributed.gloo import GlooTransport
 from paci.distributed.inbox import Inbox
 from paci.distributed.nccl import NcclTransport
-from paci.distributed.transport import Link, Receiver, Sender, Spec, Transport
+from paci.distributed.transport import Link, LinkLost, Receiver, Sender, Spec, Transport
 from paci.stage.stage import Stage
 
 Specs = dict[int, Sequence[Spec]]
@@ -41,6 +41,10 @@ class Links:
     def warm_up(self) -> None:
         """Send one message over every link; every rank calls it."""
         self._transport.warm_up()
+
+    def watch(self, lost: Callable[[LinkLost], None]) -> None:
+        """Call `lost` if a neighbour dies; see `Transport`."""
+        self._transport.watch(lost)
 
     def senders(
         self, specs: Specs, kinds: str = FORWARD + BACKWARD

@@ -11,23 +11,26 @@ A receive that is posted before its message exists occupies the device with a ke
 It blocks whatever the device must finish first, and the message may need this rank's own backward.
 Here no receive is posted before its bell rings: kernels live as long as a transfer, the rule sees
 what has really arrived, and every thread that waits for another rank waits on gloo, which tells
-within seconds that a rank is gone. NCCL does not.
+within seconds that a rank is gone. NCCL does not; a `Lifeline` tells of a rank that dies while its
+payload is on its way.
 
 Nothing makes the compute stream wait for a message or for a send: `wait` of an NCCL operation is
 called only where the stream of a link is current.
 """
 
 from collections import deque
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, suppress
+from threading import Thread
 from typing import Any, NamedTuple
 
 import torch
 import torch.distributed as dist
 
+from paci.actions import FORWARD
 from paci.distributed.device import settle
 from paci.distributed.gloo import close_groups, gloo_backend, new_gloo_groups
-from paci.distributed.transport import AHEAD, Channel, Link, Spec, Transport, in_transit
+from paci.distributed.transport import AHEAD, Channel, Link, LinkLost, Spec, Transport, in_transit
 
 MESSAGE, PLACEHOLDER = 1, 0  # what a bell says
 
@@ -53,6 +56,7 @@ class NcclTransport(Transport):
         for link in links:  # every rank makes every group, in this order
             members = sorted((link.source, link.target))
             self._groups[link] = dist.new_group(members, backend="nccl")
+        self._lifelines: list[Lifeline] = []
         self.channels: dict[tuple[int, str], NcclChannel] = {}
         for number, link in enumerate(links):
             if rank in (link.source, link.target):
@@ -74,7 +78,15 @@ class NcclTransport(Transport):
             if channel is not None:
                 channel.warm_up(sends=link.source == self._rank)
 
+    def watch(self, lost: Callable[[LinkLost], None]) -> None:
+        ends = [(link.source, link.target) for link in self._links if self._is_member(link)]
+        backend, tag = gloo_backend(self._bells[FORWARD]), 2 * len(self._links)
+        for peer in sorted({rank for both in ends for rank in both} - {self._rank}):
+            self._lifelines.append(Lifeline(Bell(backend, peer, tag), peer, lost))
+
     def close(self) -> None:
+        for lifeline in self._lifelines:
+            lifeline.end()
         for channel in self.channels.values():
             channel.close()
         close_groups({link: g for link, g in self._groups.items() if self._is_member(link)})
@@ -120,6 +132,34 @@ class Ring(NamedTuple):
         except RuntimeError as error:
             raise ConnectionError(str(error)) from error
         return int(self.tensor.item())
+
+
+class Lifeline(Thread):
+    """A thread that sleeps until the rank at the other end of `bell` closes its pipeline, or dies.
+
+    A rank that dies after it has rung leaves the receiver with a kernel that spins for ever, on the
+    device, where nothing tells of the death.
+    """
+
+    def __init__(self, bell: Bell, peer: int, lost: Callable[[LinkLost], None]):
+        super().__init__(daemon=True)
+        self._bell, self._peer, self._lost = bell, peer, lost
+        self._closed = False
+        self.start()
+
+    def run(self) -> None:
+        try:
+            self._bell.receive().wait()
+        except ConnectionError as error:
+            if not self._closed:
+                self._lost(LinkLost(self._peer, None, None, str(error)))
+
+    def end(self) -> None:
+        """Let the thread at the other end come to its end."""
+        self._closed = True
+        with suppress(ConnectionError):
+            self._bell.send(MESSAGE).wait()
+        self._bell.close()
 
 
 class NcclChannel(Channel):

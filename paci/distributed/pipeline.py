@@ -118,6 +118,7 @@ class DistributedPipeline:
         self._links.warm_up()
         self._clock_offset = clock_offset(ranks)
         self._inbox = Inbox()
+        self._links.watch(self._inbox.put)
         self._control = ControlChannel(self._inbox.put)
         self._failures = FailureMonitor(ranks.rank, self._control, self._inbox, ranks.close)
 

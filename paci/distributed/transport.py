@@ -12,7 +12,7 @@ doorbells, see `nccl.py`) before their messages come.
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from threading import Semaphore, Thread
 from typing import Any, NamedTuple, Protocol
@@ -114,6 +114,9 @@ class Transport(ABC):
     @abstractmethod
     def warm_up(self) -> None:
         """Send one message over every link, so that later ones find it at full speed."""
+
+    def watch(self, lost: Callable[[LinkLost], None]) -> None:  # noqa: B027
+        """Call `lost` if a neighbour dies while no receive waits on gloo, which would tell."""
 
     @abstractmethod
     def close(self) -> None:

@@ -61,9 +61,7 @@ def own_stages(schedule: str) -> list:
     return [modules[i] for i in paci.schedules.build(schedule, count).placement[dist.get_rank()]]
 
 
-def train_all(
-    configurations: list[tuple[str, int, str, int]], updates_of_each: int = 20
-) -> list[dict]:
+def train_all(configurations: list[tuple[str, int, str, int]], updates_of_each: int) -> list[dict]:
     """Make so many updates of each (schedule, accumulation, order, slack)."""
     results = []
     for schedule, accumulation, order, slack in configurations:

@@ -12,12 +12,20 @@ CONFIGURATIONS = [
         ("paci", 2, 2),
         ("async-1f1b", 1, 0),
         ("zb-h1", 4, 0),
+        ("zb-h2", 4, 0),
+        ("zb-1p", 4, 0),
+        ("zb-2p", 4, 0),
         ("interleaved-1f1b", 4, 0),
+        ("interleaved-zb-h1", 4, 0),
         ("zbv", 4, 0),
+        ("dualpipev", 16, 0),  # at least as many micro-batches as stages, on up to eight ranks
     )
     for order in ("static", "dynamic")
 ]
 """The (schedule, accumulation, order, slack) that every transport must train with."""
+
+UPDATES = 6
+"""Updates of each training: enough for every stage to drift by all that its bound allows."""
 
 
 def by_stage(by_rank: list[dict], key: str) -> list:
@@ -39,7 +47,7 @@ def local(ranks: int, configuration: tuple, updates: int, rule: FixedOrder | Non
     return toys.weights(modules), segment, one
 
 
-def check_equals_local(ours: list[dict], configuration: tuple, updates: int = 20) -> None:
+def check_equals_local(ours: list[dict], configuration: tuple, updates: int = UPDATES) -> None:
     """Static order: the same to the last bit. Dynamic order: so it is if the recording is
     replayed."""
     ranks = len(ours)

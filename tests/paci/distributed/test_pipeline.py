@@ -11,7 +11,12 @@ from paci.distributed.launch import spawn
 from paci.schedules import FixedOrder
 from paci.schedules.theory import drift_bound
 from tests.paci import fleet, toys
-from tests.paci.distributed.comparison import CONFIGURATIONS, by_stage, check_equals_local
+from tests.paci.distributed.comparison import (
+    CONFIGURATIONS,
+    UPDATES,
+    by_stage,
+    check_equals_local,
+)
 
 EMULATED = ["paci", "1f1b-flush", "zb-h1", "interleaved-1f1b"]
 COST = Cost(forward=0.004, backward=0.008, weight=0.003, update=0.002)
@@ -49,7 +54,7 @@ def attempt(ranks: int) -> dict | Exception:
     with TemporaryDirectory() as temporary:
         folder = Path(temporary)
         jobs = {
-            "train": (fleet.train_all, CONFIGURATIONS),
+            "train": (fleet.train_all, CONFIGURATIONS, UPDATES),
             "gradients": (fleet.gradients, 8),
             "emulated": (fleet.emulated, EMULATED, COST, 4),
             "load": (fleet.load_that_fails, folder / "elsewhere"),
@@ -99,7 +104,7 @@ def trained(ranks: int, configuration) -> list[dict]:
 
 
 cases = pytest.mark.parametrize("configuration", CONFIGURATIONS, ids=str)
-fleets = pytest.mark.parametrize("ranks", [2, 3, 4])
+fleets = pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.stress), 4])
 
 
 @cases

@@ -223,6 +223,8 @@ class Nccl:
         ready.record(current_stream(int(os.environ["LOCAL_RANK"])))
         assert self._stream is not None
         self._stream.wait_event(ready)
+        if Settings.stuck:
+            transfer = threading.Event().wait
         return Work(self._stream.put(lambda: until_death(transfer)))
 
     def _make(self) -> None:
@@ -248,6 +250,7 @@ class Settings:
     """The choices that a test may make for the emulated device."""
 
     eager = False
+    stuck = False  # nothing that is posted from now on moves
 
 
 def new_group(ranks: list[int], backend: str | None = None, **options: Any) -> Any:

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,8 @@ import torch
 import torch.distributed as dist
 
 from paci.distributed.failure import RankFailed
-from paci.distributed.transport import Spec
+from paci.distributed.nccl import NcclTransport
+from paci.distributed.transport import Link, Spec
 from paci.stage.stage import Stage
 from tests.paci import fleet, toys
 from tests.paci.distributed.cuda import emulation
@@ -86,16 +88,38 @@ def out_of_memory(victim: int) -> tuple[str, str]:
     raise AssertionError("it trained without memory")
 
 
-def dies(victim: int, notes: Path) -> None:
-    """Train until rank `victim` is killed in its tenth backward; write down what each survivor
-    raises by itself."""
+def crossing() -> float:
+    """Return what the other of two ranks has sent while this one has sent to it."""
+    rank, device = dist.get_rank(), torch.device("cpu")
+    links = [Link(1, "F", 0, 1), Link(0, "B", 1, 0)]
+    transport = NcclTransport(links, rank, device)
+    transport.warm_up()
+    there, back = (transport.channels[link.stage, link.kind] for link in links)
+    out, into = (there, back) if rank == 0 else (back, there)
+    own = torch.full((3,), float(rank))
+    sent = out.send(own)
+    with into.receiving():
+        received = into.receive(Spec.of(own)).wait()
+    sent.wait()
+    transport.close()
+    return float(received[0])
+
+
+def dies(victim: int, notes: Path, rings_before: bool = False) -> None:
+    """Train until rank `victim` is killed in its tenth backward, or after it `rings_before` its
+    payload has left; write down what each survivor raises by itself."""
     line = on_gpus(fleet.pipeline, fleet.own_stage(dist.get_world_size()))
     if line.rank == victim:
         backwards = iter(range(10))
 
         def kill(*_) -> None:
-            if next(backwards, None) is None:
+            if next(backwards, None) is not None:
+                return
+            if not rings_before:
                 os.kill(os.getpid(), signal.SIGKILL)
+            if not emulation.Settings.stuck:
+                emulation.Settings.stuck = True
+                threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGKILL)).start()
 
         line.stages[0].module.register_full_backward_pre_hook(kill)
     try:
