@@ -53,19 +53,21 @@ def stages_of(schedule: str, ranks: int) -> int:
     return ranks * paci.schedules.SCHEDULES[schedule].stages_per_rank
 
 
-def own_stages(schedule: str) -> list:
+def own_stages(schedule: str, accumulation: int | None = None) -> list:
     """This rank's stages, wherever the schedule puts them."""
     ranks = dist.get_world_size()
     count = stages_of(schedule, ranks)
     modules = toys.cut(toys.stages(count, dropout=0.3), count)
-    return [modules[i] for i in paci.schedules.build(schedule, count).placement[dist.get_rank()]]
+    rule = paci.schedules.build(schedule, count, accumulation)
+    return [modules[i] for i in rule.placement[dist.get_rank()]]
 
 
 def train_all(configurations: list[tuple[str, int, str, int]], updates_of_each: int) -> list[dict]:
     """Make so many updates of each (schedule, accumulation, order, slack)."""
     results = []
     for schedule, accumulation, order, slack in configurations:
-        modules, batches = own_stages(schedule), toys.batches(updates_of_each * accumulation)
+        modules = own_stages(schedule, accumulation)
+        batches = toys.batches(updates_of_each * accumulation)
         line = pipeline(modules, schedule, accumulation, order=order, slack=slack)
         updates: list = []
         segment = line.train(batches, updates.append)
