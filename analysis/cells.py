@@ -20,12 +20,22 @@ class CannotAnswer(Exception):
 
 
 class Setting(NamedTuple):
-    """Scale, clock and batch, which two variants must share to be compared: the first columns of
-    every table."""
+    """Scale, clock, batch and whatever else two variants must share to be compared: the first
+    columns of every table.
+
+    `other` names the settings in which runs of one method differ, as "lr 0.001, precision float32";
+    it is empty if there are none.
+    """
 
     scale: str
     clock: str
     batch: int
+    other: str = ""
+
+    @property
+    def columns(self) -> dict[str, object]:
+        """The columns of a table; `other` only if there is anything."""
+        return {name: value for name, value in self._asdict().items() if value != ""}
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,11 +48,12 @@ class Cell:
     variant: Variant
     runs: dict[str, int]  # name of the run -> seed
     frames: Frames
+    other: str = ""  # of its `Setting`
     rate: float | None = None  # tokens/s that time it; None: its runs were timed themselves
 
     @property
     def setting(self) -> Setting:
-        return Setting(self.scale, self.clock, self.batch)
+        return Setting(self.scale, self.clock, self.batch, self.other)
 
     @property
     def seeds(self) -> int:
@@ -143,25 +154,60 @@ def _of(frame: pd.DataFrame, runs: dict[str, int]) -> pd.DataFrame:
 def cells(frames: Frames) -> list[Cell]:
     """Return the cells of all training runs that are a result, in the order of every table.
 
-    Q1 and Q2 read the same trainings, whatever the experiment that they were made for. Raises
-    CannotAnswer if there is none, or if runs that would share a cell were trained with different
-    models, data, optimizers, token budgets or numbers of stages.
+    Q1 and Q2 read the same trainings, whatever the experiment that they were made for. Runs of one
+    method that were trained with different models, data, optimizers, token budgets and so on are
+    different cells, of different settings. Raises CannotAnswer if there is none.
     """
     mine = frames.of(TRAINING)
     if mine.used.empty:
         raise CannotAnswer("no training run is completed")
+    varied = _varied(mine.used)
     made = []
-    for key, runs in mine.used.groupby(["scale", "clock", "batch", "variant"]):
-        scale, clock, batch, variant = key
-        if runs["recipe"].nunique() > 1:
-            first, other = runs.drop_duplicates("recipe")["recipe"][:2].items()
-            raise CannotAnswer(
-                f"{first[0]} and {other[0]} are both {variant.label} at batch {batch} but differ "
-                f"in {' and '.join(unequal(first[1], other[1]))}; point at a folder with one of "
-                "the two"
-            )
-        made.append(Cell(scale, clock, int(batch), variant, runs["seed"].to_dict(), mine))
+    for key, runs in mine.used.groupby([*PLACE, "recipe"]):
+        scale, clock, batch, variant, recipe = key
+        other = _named(recipe, varied)
+        made.append(Cell(scale, clock, int(batch), variant, runs["seed"].to_dict(), mine, other))
     return in_order(made)
+
+
+PLACE = ["scale", "clock", "batch", "variant"]
+"""The columns of `Frames.runs` that make a cell, besides the recipe."""
+
+
+def _varied(runs: pd.DataFrame) -> list[str]:
+    """Return the settings in which runs of one place differ, in the order of a recipe."""
+    varied: dict[str, None] = {}
+    for _, group in runs.groupby(PLACE):
+        recipes = [leaves(recipe) for recipe in group["recipe"].unique()]
+        for key in dict.fromkeys(key for recipe in recipes for key in recipe):
+            if len({json.dumps(recipe.get(key)) for recipe in recipes}) > 1:
+                varied[key] = None
+    return list(varied)
+
+
+def _named(recipe: str, varied: Sequence[str]) -> str:
+    """Return text like "lr 0.001, precision float32"."""
+    of, last = leaves(recipe), [key.rpartition(".")[2] for key in varied]
+    named = [
+        f"{short if last.count(short) == 1 else key} {of.get(key)}"
+        for key, short in zip(varied, last, strict=True)
+    ]
+    return ", ".join(named)
+
+
+def leaves(recipe: str) -> dict[str, object]:
+    """Return the settings of a recipe by their keys: {"optimizer.lr": 0.001, ...}."""
+    found: dict[str, object] = {}
+
+    def add(prefix: str, value: object) -> None:
+        if isinstance(value, dict):
+            for key, part in value.items():
+                add(f"{prefix}.{key}" if prefix else key, part)
+        else:
+            found[prefix] = value
+
+    add("", json.loads(recipe))
+    return found
 
 
 def in_order(made: Sequence[Cell]) -> list[Cell]:

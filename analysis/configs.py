@@ -13,8 +13,8 @@ from runlog import LATER
 
 RECIPE = ("model", "data", "optimizer", "tokens", "stages", "weights_from")
 """Keys that runs must share, besides the method, before their losses may be compared. Runs must
-also share the precision and, unless they are real, the times on their clock, which decide the order
-of actions."""
+also share precision and recomputation and, unless they are real, the times on their clock, which
+decide the order of actions."""
 
 REAL = "distributed"
 """The executor whose times are those of real computation."""
@@ -50,7 +50,9 @@ def read_config(path: Path) -> dict:
         raise Unreadable(f"config.yaml has an unknown schedule, {variant.schedule}")
     executor = config.get("executor") or {}
     _add_later(config)
-    recipe = {key: config.get(key) for key in RECIPE} | {"precision": executor.get("precision")}
+    recipe = {key: config.get(key) for key in RECIPE} | {
+        key: executor.get(key) for key in ("precision", "recompute")
+    }
     if row["executor"] != REAL:
         recipe["times"] = [executor.get("cost"), executor.get("transfer")]
     return row | {"variant": variant, "recipe": json.dumps(recipe, sort_keys=True, default=str)}

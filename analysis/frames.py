@@ -10,7 +10,7 @@ from analysis.logs import numbered
 from analysis.states import is_result
 
 NO_EXPERIMENT = "none"
-"""The experiment of a run of its own, which no table or figure reads."""
+"""The experiment of a run of its own."""
 
 
 class Note(NamedTuple):
@@ -46,8 +46,7 @@ class Frames:
     def of(self, *tasks: str) -> "Frames":
         """Return the same frames with only the runs of these tasks, and those whose own is unknown,
         and the remarks on them."""
-        mine = self.runs["task"].isin(tasks) & (self.runs["experiment"] != NO_EXPERIMENT)
-        mine |= self.runs["task"].isna()
+        mine = self.runs["task"].isin(tasks) | self.runs["task"].isna()
         others = set(self.runs.index[~mine])
         remarks = tuple(remark for remark in self.remarks if remark[0] not in others)
         return replace(self, runs=self.runs[mine], remarks=remarks)

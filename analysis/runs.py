@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis.frames import NO_EXPERIMENT, Frames, Note
+from analysis.frames import Frames, Note
 from analysis.runfolder import RUN_COLUMNS, read_run, unread
 from analysis.states import RESULTS, TRAINING
 from runlog import CONFIG, METRICS, STAGES, STATUS, THROUGHPUT, read_lines
@@ -54,8 +54,6 @@ def read_runs(root: str | os.PathLike) -> Frames:
         runs.loc[name, ["state", "why"]] = ["repeated", "it repeats the configuration of another"]
         why = "not used: repeats the seed and configuration of another."
         remarks.append((name, Note(why, refuses=True)))
-    alone = runs.index[runs["experiment"] == NO_EXPERIMENT]
-    remarks += [(name, Note("left aside, of no experiment.")) for name in alone]
     logs = {
         frame: pd.concat(
             {name: getattr(run, frame) for name, run in (read or {"": unread()}).items()},
@@ -82,6 +80,5 @@ def _read_simulations(root: Path) -> tuple[pd.DataFrame, list[tuple[str, Note]]]
 def _repeated(runs: pd.DataFrame) -> list[str]:
     """Return the finished trainings that repeat the seed and configuration of an earlier one."""
     done = runs[runs["state"].isin(RESULTS) & runs["task"].eq(TRAINING)]
-    done = done[done["experiment"] != NO_EXPERIMENT]
     key = ["scale", "clock", "batch", "variant", "seed", "recipe"]
     return list(done.index[done.duplicated(key, keep="first")])

@@ -19,7 +19,11 @@ Beyond the paper:
     memory_parts                    peak memory rank by rank, split into what it is for
     update_efficiency               how many updates of flush an update is worth
     utilisation                     jitter, late messages and depth, and what slack buys
+    training_loss                   Figure 5 with every training run, whatever its method
+    validation_perplexity           Figure 6 with every training run
     zero_bubble                     the simulator against published bubble rates
+
+`python -m paper_figures.compare RUNS --by KEY,KEY --metric NAME` compares any runs by any settings.
 
 The files are written to RUNS/figures. Its `manifest.json` names the runs behind each, or the reason
 why it was not made. `python -m paper_figures.report RUNS` puts all of them on one page.

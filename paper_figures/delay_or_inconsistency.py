@@ -23,7 +23,7 @@ def table(frames: Frames) -> pd.DataFrame:
     rows = []
     for found in _settings(frames).values():
         for it in found:
-            row = it.live.setting._asdict() | {
+            row: dict[str, object] = it.live.setting.columns | {
                 "variant": it.live.variant.label,
                 "seeds": len(it.by_seed),
                 "unit": f"nats per {it.live.token}",

@@ -16,26 +16,35 @@ WINDOW = 0.01  # of the updates
 END = 0.1  # of the tokens, enlarged in the inset
 
 
+INSET = (0.46, 0.4, 0.52, 0.58)  # left, bottom, width and height in a panel
+
+
 def draw(frames: Frames) -> Figure:
-    made = of_paper(cells(frames))
+    return curves(of_paper(cells(frames)), frames)
+
+
+def curves(made: list[Cell], frames: Frames) -> Figure:
+    """Draw the training loss of cells, a panel for each setting."""
     settings = by_setting(made)
     fig, axes = style.panels(len(settings))
     windows = set()
     for ax, (setting, group) in zip(axes, settings.items(), strict=True):
-        inset = ax.inset_axes((0.46, 0.4, 0.52, 0.58))
+        inset = ax.inset_axes(INSET)
         unit = style.tokens_axis(ax, max(cell.tokens.max() for cell in group), group[0].token)
         for cell in group:
             windows.add(_curve(ax, cell, unit))
             _curve(inset, cell, unit, band=False)  # several bands on each other hide the means
         _zoom(inset, group)
         ax.set_xlim(left=0)
+        if _is_covered(ax):
+            inset.remove()
         ax.set_title(style.setting_title(setting, [cell.seeds for cell in group]))
         ax.set_ylabel(f"training loss (nats per {group[0].token})")
     style.legend(fig, [cell.variant for cell in made])
     style.footnote(
         fig,
-        f"Mean and ± 1 std over seeds, smoothed over {_span(windows)} update(s); "
-        f"inset: means over the last {END:.0%}, Δmax up to 2.",
+        f"Mean and ± 1 std over seeds{_smoothing(windows)}. "
+        f"Inset: means over the last {END:.0%}, Δmax up to 2.",
         style.partial_note(frames.of(NEEDS).partial),
     )
     return fig
@@ -71,8 +80,23 @@ def _zoom(inset: Axes, group: list[Cell]) -> None:
         inset.set_ylim(heights.min() - margin, heights.max() + margin)
 
 
-def _span(values: set[int]) -> str:
-    return "–".join(str(value) for value in sorted({min(values), max(values)}))
+def _is_covered(ax: Axes) -> bool:
+    """Return whether the inset would cover a curve."""
+    left, bottom, *_ = INSET
+    (first, last), (low, high) = ax.get_xlim(), ax.get_ylim()
+    x, y = first + left * (last - first), low + bottom * (high - low)
+    return any(
+        (line.get_ydata()[line.get_xdata() >= x] > y).any()  # type: ignore[index, operator]
+        for line in ax.lines
+    )
+
+
+def _smoothing(windows: set[int]) -> str:
+    """Say over how many updates the curves are smoothed, if they are."""
+    if max(windows) == 1:
+        return ""
+    span = "–".join(str(value) for value in sorted({min(windows), max(windows)}))
+    return f", smoothed over {span} updates"
 
 
 if __name__ == "__main__":

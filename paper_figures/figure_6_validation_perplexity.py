@@ -5,7 +5,7 @@ import sys
 
 from matplotlib.figure import Figure
 
-from analysis import CannotAnswer, Frames, by_setting, cells, of_paper
+from analysis import CannotAnswer, Cell, Frames, by_setting, cells, of_paper
 from paper_figures import style
 from paper_figures.command import main
 
@@ -13,7 +13,12 @@ NEEDS = "training"
 
 
 def draw(frames: Frames) -> Figure:
-    made = [cell for cell in of_paper(cells(frames)) if not cell.perplexities.empty]
+    return curves(of_paper(cells(frames)), frames)
+
+
+def curves(made: list[Cell], frames: Frames) -> Figure:
+    """Draw the validation perplexity of cells, a panel for each setting."""
+    made = [cell for cell in made if not cell.perplexities.empty]
     if not made:
         raise CannotAnswer("no completed training run logged a validation perplexity")
     settings = by_setting(made)

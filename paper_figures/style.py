@@ -95,6 +95,21 @@ def line(variant: Variant) -> dict[str, Any]:
     return {"color": colour(variant), "linestyle": dashes}
 
 
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+MARKERS = "osD^vPX"
+DASHES: tuple[Any, ...] = ("-", (0, (4, 1.5)), (0, (1, 1.2)), (0, (4, 1.2, 1, 1.2)))
+
+
+def distinct(number: int) -> dict[str, Any]:
+    """Return the colour, marker and dashes of the line of this number; the first 28 differ."""
+    count = len(PALETTE)
+    return {
+        "color": PALETTE[number % count],
+        "marker": MARKERS[number % count],
+        "linestyle": DASHES[number // count % len(DASHES)],
+    }
+
+
 def panels(count: int, height: float = 2.5) -> tuple[Figure, list[Axes]]:
     """Return a figure of `count` panels, each a column wide and two to a row, and their axes."""
     columns = min(count, 2)
@@ -112,7 +127,9 @@ def setting_title(setting: Setting, seeds: list[int]) -> str:
     """Return a panel's title: "batch 16, laptop scale, 2–3 seeds"."""
     low, high = min(seeds), max(seeds)
     many = f"{low}" if low == high else f"{low}–{high}"
-    return f"batch {setting.batch}, {setting.scale} scale, {many} seed{'s' if high > 1 else ''}"
+    seeds_text = f"{many} seed{'s' if high > 1 else ''}"
+    title = f"batch {setting.batch}, {setting.scale} scale, {seeds_text}"
+    return f"{title}\n{setting.other}" if setting.other else title
 
 
 def throughput_title(row: pd.Series) -> str:

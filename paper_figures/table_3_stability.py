@@ -32,7 +32,7 @@ def stability(made: list[Cell]) -> pd.DataFrame:
         name = cell.variant.label if cell.variant.asynchronous else cell.variant.name
         theirs = papers_row(reference, batch=batch, method=name)
         rows.append(
-            cell.setting._asdict()
+            cell.setting.columns
             | {
                 "variant": cell.variant.label,
                 "seeds": cell.seeds,

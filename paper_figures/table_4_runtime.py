@@ -32,7 +32,7 @@ def table(frames: Frames) -> pd.DataFrame:
             theirs = papers_row(reference, batch=batch, method=it.label)
             perplexity, std = mean_and_std(it.final_perplexity)
             rows.append(
-                setting._asdict()
+                setting.columns
                 | {
                     "variant": it.label,
                     "time is": it.basis,

@@ -38,7 +38,7 @@ def table(frames: Frames, thresholds: Thresholds = PAPERS_WAY) -> pd.DataFrame:
                 match = next((flush for flush in flushes if flush.m == it.m), None)
                 time, std = mean_and_std(it.time_to(step) / unit)
                 theirs = papers_row(reference, batch=batch, method=it.label, perplexity=papers_step)
-                row = setting._asdict() | {
+                row = setting.columns | {
                     "perplexity": f"≤{step:g}",
                     "variant": it.label,
                     "time is": it.basis,

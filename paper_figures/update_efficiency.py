@@ -27,7 +27,7 @@ def table(frames: Frames) -> pd.DataFrame:
             for share in SHARES:
                 mean, half = mean_and_interval(at_share(efficiency, share))
                 rows.append(
-                    setting._asdict()
+                    setting.columns
                     | {"variant": cell.variant.label, "Δmax": cell.variant.max_drift}
                     | {"share of training": f"{share:.0%}", "E": mean, "±": half}
                 )

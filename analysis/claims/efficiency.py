@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from analysis.cells import Cell, by_setting
-from analysis.claims.rows import COLUMNS, NOT_THE_PAPERS, Row, row, unless_smoke
+from analysis.claims.rows import COLUMNS, NOT_THE_PAPERS, Row, at, row, unless_smoke
 from analysis.claims.verdicts import UNTESTED, Verdict, above
 from analysis.efficiency import at_share, flush_of, from_losses
 from analysis.statistics import contrast
@@ -19,18 +19,18 @@ EARLY, LATE = 0.4, 1.0
 def efficiency_claims(made: Sequence[Cell]) -> pd.DataFrame:
     """Return one row per setting and PACI variant; columns as in `analysis.claims.COLUMNS`."""
     rows: list[Row] = []
-    for (scale, clock, batch, *_), group in by_setting(made).items():
-        place = {"batch": str(batch), "scale": scale, "clock": clock}
+    for setting, group in by_setting(made).items():
+        place = at(*setting)
         worth = {
             cell.variant: from_losses(cell, flush)
             for cell in group
             if cell.variant.is_paci and (flush := flush_of(cell, group)) is not None
         }
-        refused = unless_smoke(scale)
+        refused = unless_smoke(setting.scale)
         for variant, efficiency in worth.items():
-            rows.append(row(RISES, variant.label, refused or rises(efficiency), **place))
+            rows.append(row(RISES, variant.label, refused or rises(efficiency)) | place)
         late = [(it.label, it.max_drift, at_share(e, LATE)) for it, e in worth.items()]
-        rows.append(row(FALLS, "paci", refused or falls(late), **place))
+        rows.append(row(FALLS, "paci", refused or falls(late)) | place)
     return pd.DataFrame(rows, columns=COLUMNS)
 
 

@@ -7,7 +7,7 @@ import pandas as pd
 from analysis.cells import Cell, by_setting, differences
 from analysis.claims import learning
 from analysis.claims.papers_own import Judged, papers_own
-from analysis.claims.rows import COLUMNS, NOT_THE_PAPERS, Row, row, unless_smoke
+from analysis.claims.rows import COLUMNS, NOT_THE_PAPERS, Row, at, row, unless_smoke
 from analysis.claims.verdicts import (
     FAILS,
     HOLDS,
@@ -32,10 +32,10 @@ def q1_claims(made: Sequence[Cell], published: Published) -> pd.DataFrame:
     stage and segment.
     """
     own, rows = papers_own(published), []
-    for (scale, clock, batch), group in by_setting(made).items():
+    for setting, group in by_setting(made).items():
         stands_for = papers_batch(group[0], made, published("table_3"))
-        place: Row = {"batch": str(batch), "scale": scale, "clock": clock}
-        rows += [it | place for it in _loss_claims(group, scale, stands_for, published, own)]
+        judged = _loss_claims(group, setting.scale, stands_for, published, own)
+        rows += [it | at(*setting) for it in judged]
     for scale, clock in sorted({(cell.scale, cell.clock) for cell in made}):
         group = [cell for cell in made if (cell.scale, cell.clock) == (scale, clock)]
         place = {"batch": "all", "scale": scale, "clock": clock}

@@ -8,7 +8,7 @@ from analysis.cells import CannotAnswer, Cell, by_setting, of_paper
 from analysis.claims import learning
 from analysis.claims.learning import Step
 from analysis.claims.papers_own import papers_own
-from analysis.claims.rows import COLUMNS, Row, row, unless_smoke
+from analysis.claims.rows import COLUMNS, at, row, unless_smoke
 from analysis.claims.verdicts import FAILS, UNDECIDED, UNTESTABLE, UNTESTED, Verdict
 from analysis.counterparts import Published, papers_batch, papers_row
 from analysis.frames import Frames
@@ -37,9 +37,9 @@ def q2_claims(
     `analysis.claims.COLUMNS`."""
     own, rows = papers_own(published), []
     made = of_paper(on_clocks(made, frames))
-    for (scale, clock, batch), group in by_setting(made).items():
+    for setting, group in by_setting(made).items():
         stands_for = papers_batch(group[0], made, published("table_4"))
-        place: Row = {"batch": str(batch), "scale": scale, "clock": clock}
+        place = at(*setting)
         judged = _refused(group) or _judged(group, made, frames, thresholds, stands_for)
         if isinstance(judged, Verdict):
             rows += [row(claim, "paci", judged) | place for claim in CLAIMS]

@@ -46,6 +46,11 @@ def untested(claims: pd.DataFrame, why: str) -> list[Row]:
     ]
 
 
+def at(scale: str, clock: str, batch: int, other: str = "") -> Row:
+    """Return the place of a setting, as rows have it."""
+    return {"batch": f"{batch}, {other}" if other else f"{batch}", "scale": scale, "clock": clock}
+
+
 def unless_smoke(scale: str) -> Verdict | None:
     """Return the verdict on whatever has to do with learning, if this is the smoke scale."""
     why = "the smoke scale trains for too few updates"

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from analysis import CannotAnswer, NoRuns, cells, read_runs
+from analysis import CannotAnswer, NoRuns, by_setting, cells, read_runs
 
 
 def losses(frames, name="run"):
@@ -103,12 +103,13 @@ def test_what_is_true_of_many_runs_is_said_once_and_only_to_whom_it_concerns(wri
     assert frames.of("training").notes == []
 
 
-def test_runs_of_no_experiment_are_counted_and_left_aside(write_run):
+def test_runs_of_no_experiment_are_like_others(write_run):
     write_run("a")
-    write_run("b", experiment=None)
+    write_run("b", experiment=None, seed=1)
     frames = read_runs(write_run.root)
-    assert frames.notes == ["b: left aside, of no experiment."]
-    assert frames.of("training").partial == ""
+    assert frames.notes == []
+    (cell,) = cells(frames)
+    assert cell.runs == {"a": 0, "b": 1}
 
 
 def test_undefined_losses_are_counted(write_run):
@@ -207,10 +208,13 @@ def test_a_training_does_not_repeat_a_measurement_of_throughput(write_run, write
 def test_different_recipes_are_never_averaged(write_run):
     write_run("a", seed=0)
     write_run("b", seed=1, optimizer={"name": "adamw", "lr": 0.1})
-    with pytest.raises(
-        CannotAnswer, match="a and b are both 1f1b-flush m=8 at batch 16 but differ in optimizer;"
-    ):
-        cells(read_runs(write_run.root))
+    write_run("c", seed=1, optimizer={"name": "adamw", "lr": 0.1}, method="paci")
+    made = cells(read_runs(write_run.root))
+    assert [(cell.setting.other, [*cell.runs]) for cell in made] == [
+        ("lr 0.001", ["a"]), ("lr 0.1", ["b"]), ("lr 0.1", ["c"]),
+    ]  # fmt: skip
+    assert made[0].setting.columns["other"] == "lr 0.001"
+    assert [*by_setting(made)] == [made[0].setting, made[1].setting]
 
 
 def test_experiments_scales_and_batches_stay_apart(write_run):
@@ -221,9 +225,9 @@ def test_experiments_scales_and_batches_stay_apart(write_run):
     frames = read_runs(write_run.root)
     settings = [cell.setting for cell in cells(frames)]
     assert settings == [
-        ("laptop", "simulated", 16),
-        ("laptop", "simulated", 32),
-        ("smoke", "simulated", 16),
+        ("laptop", "simulated", 16, ""),
+        ("laptop", "simulated", 32, ""),
+        ("smoke", "simulated", 16, ""),
     ]
 
 
@@ -269,5 +273,18 @@ def test_only_diverged_runs(write_run):
 def test_precision_is_part_of_the_recipe(write_run):
     write_run("a", seed=0)
     write_run("b", seed=1, executor={"precision": "bfloat16-autocast"})
-    with pytest.raises(CannotAnswer, match="differ in precision"):
-        cells(read_runs(write_run.root))
+    made = cells(read_runs(write_run.root))
+    assert [cell.setting.other for cell in made] == [
+        "precision None", "precision bfloat16-autocast",
+    ]  # fmt: skip
+
+
+def test_settings_that_end_alike_have_their_whole_names(write_run):
+    write_run("a", model={"name": "x", "width": 64}, data={"name": "u"})
+    write_run("b", model={"name": "y", "width": 64}, data={"name": "v"}, seed=1)
+    first, second = (cell.setting for cell in cells(read_runs(write_run.root)))
+    assert (first.other, second.other) == (
+        "data.name u, model.name x", "data.name v, model.name y",
+    )  # fmt: skip
+    write_run("c", model={"name": "y", "width": 64}, data={"name": "v"})
+    assert "other" not in cells(read_runs(write_run.root / "c"))[0].setting.columns

@@ -1,0 +1,22 @@
+"""Validation perplexity against tokens of every training run, whatever its method."""
+
+import sys
+
+from matplotlib.figure import Figure
+
+from analysis import CannotAnswer, Frames, cells
+from paper_figures.command import main
+from paper_figures.figure_6_validation_perplexity import curves
+
+NEEDS = "training"
+
+
+def draw(frames: Frames) -> Figure:
+    made = cells(frames)
+    if all(cell.variant.in_paper for cell in made):
+        raise CannotAnswer("Figure 6 shows all training runs that there are")
+    return curves(made, frames)
+
+
+if __name__ == "__main__":
+    sys.exit(main(["validation_perplexity"]))
