@@ -38,7 +38,7 @@ def q1_claims(made: Sequence[Cell], published: Published) -> pd.DataFrame:
         rows += [it | at(*setting) for it in judged]
     for scale, clock in sorted({(cell.scale, cell.clock) for cell in made}):
         group = [cell for cell in made if (cell.scale, cell.clock) == (scale, clock)]
-        place = {"batch": "all", "scale": scale, "clock": clock}
+        place: Row = {"batch": "all", "scale": scale, "clock": clock}
         rows += [found | place for found in _runtime_claims(group)]
     return pd.DataFrame(rows, columns=COLUMNS)
 
