@@ -106,7 +106,7 @@ docs-check: $(ENV)  ## run every command of the README and of docs/, at the scal
 	$(PY) pytest -q -m docs tests/docs
 
 test-stress: $(ENV)  ## run the long tests: many configurations, many crashes
-	$(PY) pytest -q -m stress
+	$(PY) pytest -n 2 --dist loadfile -q -m stress
 
 slurm-up:  ## start a throwaway SLURM on this machine (root, Debian's packages)
 	tests/slurm/up.sh
