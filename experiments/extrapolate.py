@@ -22,7 +22,8 @@ from experiments import CONF
 from experiments.config import select
 from experiments.config.accepted import check_folder
 from experiments.grid.points import BACKWARD_TIME, FORWARD_TIME, Point, points
-from experiments.terminal.command_line import arguments, command, interruptible, user_errors
+from experiments.terminal.command_line import command, interruptible, user_errors
+from experiments.terminal.options import overrides
 from experiments.terminal.progress import Progress
 from paci import Simulation
 from paci.actions import ENDS_BACKWARD
@@ -35,7 +36,8 @@ from paci.simulation.event_loop import run_schedule
 @command()
 def main() -> None:
     with user_errors():
-        config = select(arguments(__doc__), CONF / "extrapolation")
+        conf = CONF / "extrapolation"
+        config = select(overrides(__doc__, conf), conf)
         folder, processes = check(config)
         wanted = points(config)
         folder.mkdir(parents=True, exist_ok=True)

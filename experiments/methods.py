@@ -19,7 +19,8 @@ from tabulate import tabulate
 from experiments import CONF
 from experiments.config import compose
 from experiments.config.derived import cost_of, is_measured, method_of
-from experiments.terminal.command_line import command, overrides, user_errors
+from experiments.terminal.command_line import command, user_errors
+from experiments.terminal.options import overrides
 from paci.method import Method
 from paci.traits import Traits, traits_of
 

@@ -5,7 +5,8 @@ Writes token files below `data.folder`, once; runs only read them.
 
 from experiments import data
 from experiments.config import compose
-from experiments.terminal.command_line import command, overrides, user_errors
+from experiments.terminal.command_line import command, user_errors
+from experiments.terminal.options import overrides
 
 
 @command()

@@ -28,7 +28,8 @@ from experiments.grid.runs import grid
 from experiments.run.cache import check_cached, read
 from experiments.run.folder import InUse, RunFolder
 from experiments.slurm import submission
-from experiments.terminal.command_line import command, interruptible, overrides, user_errors
+from experiments.terminal.command_line import command, interruptible, user_errors
+from experiments.terminal.options import overrides
 from experiments.terminal.progress import Progress
 from experiments.terminal.summary import preview, summary
 
@@ -166,9 +167,10 @@ def in_all(folders: list[RunFolder]) -> int:
 def run(config: dict) -> dict:
     """Run one run of the grid, or one rank of it, and return its status, which holds any error."""
     # Imported here because they load transformers, which the sweep itself never needs.
-    from experiments.run.rank import join, started_by
+    from experiments.run.execution import train
+    from experiments.run.launcher import started_by
+    from experiments.run.rank import join
     from experiments.run.run import Run
-    from experiments.train import train
 
     try:
         described = Run(DictConfig(config))

@@ -9,69 +9,38 @@ torchrun or SLURM's srun does:
     srun --ntasks 8 python -m experiments.train executor=distributed
 """
 
-from experiments.terminal.command_line import command, interruptible, overrides, user_errors
-
-if __name__ == "__main__":
-    overrides(__doc__)  # answers --help before torch is loaded, which takes seconds
-
-import signal
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
-from threading import RLock
-from typing import cast
 
-import torch
-from omegaconf import DictConfig, OmegaConf
-from tqdm import tqdm
-
-from experiments import data
 from experiments.config import compose
-from experiments.config.derived import is_measured, ranks
 from experiments.config.naming import run_name
-from experiments.run.cache import check_cached
 from experiments.run.folder import InUse, RunFolder
-from experiments.run.rank import backend, check_started, is_first, join, started_by
-from experiments.run.run import Run
-from experiments.run.throughput import Throughput
-from experiments.run.training import Training
+from experiments.run.launcher import is_first
+from experiments.terminal.command_line import command, user_errors
+from experiments.terminal.options import overrides
 from experiments.terminal.summary import end
-from paci import DistributedPipeline, NonFinite
-from paci.distributed.failure import RankFailed, report_failure
-from paci.distributed.launch import check_loopback, ending_process, spawn
-from runlog import State
-
-TASKS = {"training": Training, "throughput": Throughput}
-"""The class for each value of `task` in a configuration."""
-INTERRUPTED = (KeyboardInterrupt.__name__, signal.SIGTERM.name, signal.SIGINT.name)
-"""Kinds of failures that leave a run preempted."""
-EXHAUSTED = (torch.OutOfMemoryError.__name__, MemoryError.__name__)
-"""Kinds of failures that leave a run out of memory."""
 
 
 @command()
 def main() -> None:
     with user_errors() if is_first() else silently_refused():
-        config = compose(overrides(__doc__))
+        given = overrides(__doc__)
+        if any(override.startswith("grid=") for override in given):
+            raise ValueError("one run has no grid: give it to experiments.sweep")
+        config = compose(given)
         folder = RunFolder(Path(config.runs) / run_name(config), config)
         folder.check_config()
         if folder.completed or config.dry_run:
             return print(preview(folder)) if is_first() else None
-        if config.executor.name != "local":
-            check_loopback()
-        if started_by():
-            check_started(config)
-        else:
-            data.prepare(config.data)
-        run = Run(config)
-        run.check()
-        check_cached(run.folder)
-    with ending_process() if started_by() else nullcontext():
-        if started_by():
-            join(config)
+        # Here, because it loads torch, which takes seconds that a completed run need not wait for.
+        from experiments.run import execution
+
+        run = execution.prepare(config)
+    with execution.joined(config):
         with user_errors(InUse):
-            status = train(run)
+            status = execution.train(run)
         if is_first():
             print(f"{run.folder.path}: {end(run.folder, status)}")
         raise SystemExit(status["state"] != "completed")
@@ -85,78 +54,6 @@ def preview(folder: RunFolder) -> str:
     if shorter := folder.shorter():
         return f"{folder.path}: {status['state']} with tokens={shorter.tokens}: would be run"
     return f"{folder.path}: {end(folder, status)}: would be run"
-
-
-def train(run: Run) -> dict:
-    """Train to the end and return the run's status; leave a completed run alone.
-
-    Divergence and lack of memory are results, which the status names. Any other failure is named
-    there and also raised. Raises `InUse` if another process holds the run.
-    """
-    folder = run.folder
-    with folder.claimed() if is_first() else nullcontext(), interruptible():
-        if folder.completed:
-            return folder.status()
-        if is_first():
-            folder.starts.begin(folder.checkpointed_update)
-        try:
-            if run.config.executor.name == "local":
-                TASKS[run.config.task](run).train()
-            elif started_by():
-                train_rank(run)
-            else:
-                if is_measured(run.config):
-                    run.cost  # noqa: B018 (measured while no rank disturbs it)
-                config = OmegaConf.to_container(run.config)
-                spawn(
-                    spawned_rank, ranks(run.config), config, backend=backend(run.config),
-                    preload=["experiments.run.throughput", "experiments.run.training"],
-                )  # fmt: skip
-        except BaseException as error:
-            state, why = outcome(error)
-            if state == "preempted":
-                why = folder.interrupted()
-            folder.report(state, folder.status().get("update", 0), run.updates, why)
-            if state == "failed" and not isinstance(error, RankFailed):
-                raise  # a failed rank has been reported already
-        finally:
-            if is_first():
-                folder.starts.end()
-    return folder.status()
-
-
-def spawned_rank(config: dict) -> None:
-    """Run one rank of the run that `config` describes, in a process that `spawn` started."""
-    tqdm.set_lock(RLock())  # one between processes would be left behind by a rank that is killed
-    train_rank(Run(DictConfig(config)))
-
-
-def train_rank(run: Run) -> None:
-    """Run one rank of a distributed run. A signal ends the run in order, at every rank."""
-    task = TASKS[run.config.task](run)
-    pipeline = cast(DistributedPipeline, task.pipeline)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda signum, frame: pipeline.interrupt())
-    try:
-        task.train()
-        pipeline.close()
-    except Exception as error:
-        if not started_by():
-            raise  # to `spawn`, which asks all ranks
-        # Every rank reports the end of the run: the same one, if the pipeline failed.
-        raise report_failure(pipeline.rank, error) from None
-
-
-def outcome(error: BaseException) -> tuple[State, str]:
-    """Return the state in which an error leaves a run, and why, in one line."""
-    failure = RankFailed.of(None, error)
-    if failure.kind in INTERRUPTED:
-        return "preempted", "interrupted"
-    if failure.kind == NonFinite.__name__:
-        return "diverged", failure.message
-    of_several = failure is error  # of which it names one
-    why = str(failure) if of_several else failure.why
-    return "out-of-memory" if failure.kind in EXHAUSTED else "failed", why.splitlines()[0]
 
 
 @contextmanager

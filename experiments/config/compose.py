@@ -3,12 +3,15 @@
 import re
 import shlex
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from difflib import get_close_matches
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 from hydra import compose as hydra_compose
 from hydra import initialize_config_dir
+from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
@@ -53,6 +56,32 @@ def select(overrides: Sequence[str], folder: Path = CONF) -> DictConfig:
         raise ValueError(no_setting(unknown[1], select(groups, folder))) from error
 
 
+def choices(overrides: Sequence[str], folder: Path = CONF) -> dict[str, str]:
+    """Return {group: its option} as `overrides` choose them. Raises ValueError as `select` does."""
+    select(overrides, folder)
+    with initialize_config_dir(str(folder), version_base="1.3"):
+        config = hydra_compose("config", overrides=list(overrides), return_hydra_config=True)
+    return {
+        group: option
+        for group, option in config.hydra.runtime.choices.items()
+        if not group.startswith("hydra/")
+    }
+
+
+def describe(what: str, overrides: Sequence[str], folder: Path = CONF) -> str:
+    """Return Hydra's own account of how it composes a configuration: `what` is one of its --info.
+
+    Raises ValueError as `select` does.
+    """
+    select(overrides, folder)
+    with initialize_config_dir(str(folder), version_base="1.3"):
+        hydra = GlobalHydra.instance().hydra
+        assert hydra is not None
+        with redirect_stdout(StringIO()) as said:
+            hydra.show_info(what, "config", list(overrides))
+    return said.getvalue().strip()
+
+
 def parse(overrides: Sequence[str]) -> list[Override]:
     """Parse `overrides` with Hydra's grammar. Raises ValueError, which says how to quote."""
     parser = OverridesParser.create()
@@ -68,7 +97,7 @@ def parse(overrides: Sequence[str]) -> list[Override]:
 def _how_to_write(text: str) -> str:
     key, equals, value = text.partition("=")
     if text.startswith("-"):
-        return "the only option is --help, everything else is set as KEY=VALUE"
+        return "the options are --help, --cfg job, --info and -m; everything else is KEY=VALUE"
     if re.fullmatch(r"\+{0,2}[\w.]+", key, re.ASCII) and equals:
         inner = value.strip("'\"").replace("'", "\\'")
         quoted = f"\"{key}='{inner}'\"" if "'" not in inner else shlex.quote(f"{key}='{inner}'")
@@ -81,7 +110,7 @@ def _refuse_unusable(override: Override, folder: Path) -> None:
     text, key = override.input_line or "", override.key_or_group
     if not key:
         raise ValueError(f"{text!r} cannot be read: {_how_to_write(text)}")
-    if override.is_add() and "." not in key and key != "grid":
+    if override.is_add() and "." not in key:
         raise ValueError(f"{text!r} adds a setting that nothing reads: write {key}=VALUE")
     if override.is_delete():
         raise ValueError(f"{text!r} would remove a setting: set it instead, as {key}=VALUE")
@@ -96,10 +125,11 @@ def _refuse_unusable(override: Override, folder: Path) -> None:
         if (folder / key).is_dir():
             raise ValueError(
                 f"{text!r} gives several options for one run: choose one, or list them in the "
-                f'grid of experiments.sweep, as experiment=trainings "grid=[{{{key}:[{value}]}}]"'
+                f'grid of experiments.sweep, as "grid=[{{{key}:[{value}]}}]"'
             )
         raise ValueError(
-            f"{text!r} gives several values for one setting: write a list as {key}=[1,2], and "
+            f"{text!r} gives several values for one setting: list them in the grid of "
+            f'experiments.sweep, as "grid=[{{{key}:[{value}]}}]"; write a list as {key}=[1,2], and '
             f"text with commas in two pairs of quotes, as \"{key}='{value}'\""
         )
     if (folder / key).is_dir() and not isinstance(override.value(), str):

@@ -39,10 +39,13 @@ def grid(overrides: Sequence[str]) -> list[DictConfig]:
     two different runs that no name tells apart.
     """
     base = compose(overrides)
-    if "grid" not in base:
+    if base.grid is None:
         names = sorted(path.stem for path in (CONF / "experiment").glob("*.yaml"))
         names.remove("none")
-        raise ValueError(f"a sweep needs an experiment: choose from {', '.join(names)}")
+        raise ValueError(
+            f"a sweep needs an experiment: choose from {', '.join(names)}, or give a grid of your "
+            'own, like "grid=[{method:paci,method.slack:[0,2]}]"'
+        )
     of_entries = entries(base.grid)
     keys = dict.fromkeys(key for axes in of_entries for key in axes)
     _refuse_unheeded(overrides, [key for key in keys if not _is_heeded(key, of_entries)])

@@ -8,7 +8,8 @@ environment starts     the machine and the code, and the times of each start, en
 cache cut costs        measurements that the runs of a folder share
 stopwatch              the clock that measures them
 stages pipelines       a stage's module, and the pipeline on one of the executors of `paci`
-rank                   ranks that torchrun or SLURM started
+launcher rank          ranks that torchrun or SLURM started, and how they join each other
+execution              from start to end, in this process or in one for each rank
 task                   the work of a run, of which there are two kinds:
 training throughput    training on a budget of tokens, and measuring tokens/s
 timelines              the times of all actions, on disk

@@ -5,15 +5,12 @@ A user's mistake ends a command with one sentence, exit status 2 and no tracebac
 
 import errno
 import os
-import re
 import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from textwrap import indent, wrap
 
-from experiments import CONF
 from runlog.terminal import tolerant_output
 
 
@@ -101,30 +98,3 @@ def run_folder(documentation: str) -> Path:
     if len(given) != 1:
         raise ValueError(f"name one run folder, not {len(given)} of them")
     return Path(given[0])
-
-
-def overrides(documentation: str) -> list[str]:
-    """Return the `arguments` of a command that composes conf/; --help lists its settings as well.
-
-    Groups are shown as the other arguments choose them: `cluster=slurm --help` shows SLURM's.
-    """
-    return arguments(f"{documentation.strip()}\n\n{_settings(sys.argv[1:])}")
-
-
-def _settings(given: list[str]) -> str:
-    """Return the settings of conf/ with the comments that explain them there."""
-    config = (CONF / "config.yaml").read_text()
-    defaults, _, settings = config.partition("\n\n")
-    lines = ["Settings, as KEY=VALUE:", indent(settings.rstrip(), "  "), ""]
-    lines += ["Groups, as GROUP=OPTION, and the settings of one option, as GROUP.KEY=VALUE:"]
-    chosen = dict(re.findall(r"^  - (\w+): ([\w.-]+)", defaults, re.MULTILINE))
-    chosen |= dict(text.split("=", 1) for text in given if "=" in text)
-    for group in sorted(path for path in CONF.iterdir() if path.is_dir()):
-        if (group / "config.yaml").exists():
-            continue  # the configuration of another command
-        options = ", ".join(sorted(path.stem for path in group.glob("*.yaml")))
-        lines += wrap(options, 98, initial_indent=f"  {group.name:<12}", subsequent_indent=" " * 14)
-        option = group / f"{chosen.get(group.name)}.yaml"
-        if option.is_file() and group.name not in ("scale", "experiment"):
-            lines += ["", indent(option.read_text().rstrip(), " " * 6), ""]
-    return "\n".join(lines)

@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable
 
 from experiments.config import compose
+from experiments.run.execution import train_rank
 from experiments.run.folder import RunFolder
 from experiments.run.run import Run
-from experiments.train import train_rank
 
 
 def terminated_and_resumed(runs: list[tuple[list[str], int]]) -> list[dict]:

@@ -12,9 +12,9 @@ import torch
 from safetensors.torch import load_file
 
 from experiments.config import compose
+from experiments.run.execution import train as train_
 from experiments.run.folder import RunFolder
 from experiments.run.run import Run
-from experiments.train import train as train_
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -18,7 +18,6 @@ from experiments.config import compose
 from experiments.run.folder import RunFolder
 from experiments.run.pipelines import build_pipeline
 from experiments.run.run import Run
-from paci.distributed.failure import RankFailed
 from paci.schedules import theory
 from tests.experiments.smoke import (
     assert_same_run,
@@ -320,31 +319,6 @@ def test_what_is_our_fault_is_raised_and_recorded(settings, monkeypatch):
     assert (status["state"], status["why"]) == ("failed", "IndexError: pop from empty list")
     monkeypatch.undo()
     assert train(settings).status()["state"] == "completed"  # a new try goes on
-
-
-@pytest.mark.parametrize(
-    ("error", "state", "why"),
-    [
-        (KeyboardInterrupt(), "preempted", "interrupted"),
-        (RankFailed(1, None, None, "SIGTERM", "killed by SIGTERM"), "preempted", "interrupted"),
-        (MemoryError("all\nof it"), "out-of-memory", "MemoryError: all"),
-        (
-            RankFailed(1, 1, 7, "OutOfMemoryError", "CUDA\n2 GiB"),
-            "out-of-memory",
-            "rank 1 (stage 1, micro-batch 7): OutOfMemoryError: CUDA",
-        ),
-        (RankFailed(1, 1, 7, "NonFinite", "the loss is nan"), "diverged", "the loss is nan"),
-        (
-            RankFailed(1, None, None, "SIGKILL", "killed by SIGKILL"),
-            "failed",
-            "rank 1: killed by SIGKILL",
-        ),
-        # What it is is not told by how it is worded.
-        (OSError("SIGTERM: diverged"), "failed", "OSError: SIGTERM: diverged"),
-    ],
-)
-def test_what_becomes_of_a_run(error, state, why):
-    assert command.outcome(error) == (state, why)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")

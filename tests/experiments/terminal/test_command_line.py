@@ -26,43 +26,8 @@ def test_our_own_mistakes_stay_visible():
         raise KeyError("stage")
 
 
-@pytest.mark.parametrize("command", [train, sweep, prepare])
-def test_help_is_the_documentation(command, monkeypatch, capsys):
-    monkeypatch.setattr("sys.argv", ["...", "--help"])
-    with pytest.raises(SystemExit, match="0"):
-        command.main()
-    said = capsys.readouterr().out
-    assert "python -m experiments." in said
-    assert "\n  data        files, kjv, openwebtext\n" in said
-    assert "\n  stages: 8             # N\n" in said
-    assert "# CPU threads per run" in said
-    assert "extrapolation" not in said  # which has a command of its own
-
-
-def test_help_shows_the_settings_of_the_groups_that_are_chosen(monkeypatch, capsys):
-    monkeypatch.setattr("sys.argv", ["...", "cluster=slurm", "--help"])
-    with pytest.raises(SystemExit, match="0"):
-        train.main()
-    said = capsys.readouterr().out
-    assert "requeues: 100" in said
-    assert "submitit's local executor" not in said
-
-
-@pytest.mark.parametrize("command", ["train", "replay"])
-def test_help_does_not_wait_for_torch(command):
-    code = f"""
-import runpy, sys
-sys.argv = ["...", "--help"]
-try:
-    runpy.run_module("experiments.{command}", run_name="__main__")
-except SystemExit:
-    assert "torch" not in sys.modules
-"""
-    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
-
-
 def test_commands_that_compute_no_model_load_no_torch():
-    commands = ("sweep", "status", "prepare", "methods", "extrapolate")
+    commands = ("train", "sweep", "status", "prepare", "methods", "extrapolate")
     imports = ", ".join(f"experiments.{command}" for command in commands)
     code = f"import sys, {imports}; sys.exit('torch' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)

@@ -1,12 +1,7 @@
-import threading
-import time
-from datetime import timedelta
-
 import pytest
 
 from experiments.config import compose
-from experiments.run import rank
-from experiments.slurm import rendezvous
+from experiments.run import launcher
 
 
 @pytest.mark.parametrize(
@@ -23,8 +18,8 @@ from experiments.slurm import rendezvous
 def test_who_started_this_rank(monkeypatch, environment, starter):
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    assert rank.started_by() == starter
-    assert rank.is_first() == (environment.get("SLURM_PROCID") != "2")
+    assert launcher.started_by() == starter
+    assert launcher.is_first() == (environment.get("SLURM_PROCID") != "2")
 
 
 @pytest.mark.parametrize(
@@ -37,18 +32,4 @@ def test_who_started_this_rank(monkeypatch, environment, starter):
 def test_the_wrong_ranks_are_refused(monkeypatch, overrides, sentence):
     monkeypatch.setenv("SLURM_STEP_NUM_TASKS", "4")
     with pytest.raises(ValueError, match=sentence):
-        rank.check_started(compose(["scale=smoke", *overrides]))
-
-
-def test_the_address_may_appear_late(tmp_path):
-    file = tmp_path / "later" / "1.0.0.address"
-
-    def write():
-        time.sleep(0.3)
-        file.parent.mkdir()
-        file.write_text("node1 1234")
-
-    threading.Thread(target=write).start()
-    assert rendezvous._read(file, timedelta(seconds=30)) == ("node1", 1234)
-    with pytest.raises(RuntimeError, match="rank 0 did not write"):
-        rendezvous._read(tmp_path / "never", timedelta(seconds=0.1))
+        launcher.check_started(compose(["scale=smoke", *overrides]))
