@@ -1,6 +1,7 @@
 """Processes that try many configurations of DistributedPipeline, and what they are held against."""
 
 import gc
+import itertools
 import os
 import signal
 import socket
@@ -8,7 +9,8 @@ import struct
 import threading
 import time
 import warnings
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import torch
@@ -23,6 +25,7 @@ from paci.distributed.transport import Receiver
 from tests.paci import toys
 
 SEED = 5
+INTERRUPTED_WINDOWS = 250
 OPTIONS: dict = {}  # of all pipelines of this process
 
 
@@ -260,13 +263,12 @@ def scheduling() -> tuple[frozenset[int], int]:
 
 
 def interrupted(schedule: str, order: str, at: int) -> dict:
-    """Rank `at` asks to stop in the middle of 2000 windows; then one more segment."""
+    """Rank `at` asks to stop in its tenth forward of many windows; then one more segment."""
     modules = own_stages(schedule)
     line = pipeline(modules, schedule, 4, order=order)
-    timer = threading.Timer(0.05, line.interrupt)
     if dist.get_rank() == at:
-        timer.start()
-    segment = line.train(toys.batches(4) * 2000)
+        call_at_forward(10, modules[0], line.interrupt)
+    segment = line.train(toys.batches(4) * INTERRUPTED_WINDOWS)
     done, interrupted = line.microbatch, line.interrupted
     again = line.train(toys.batches(4))
     line.close()
@@ -276,6 +278,17 @@ def interrupted(schedule: str, order: str, at: int) -> dict:
         "segments": (segment, again),
         "weights": dict(zip((s.index for s in line.stages), toys.weights(modules), strict=True)),
     }
+
+
+def call_at_forward(number: int, module: torch.nn.Module, function: Callable[[], None]) -> None:
+    """Call `function` before a module's forward of so many in training, the first one being 1."""
+    forwards = itertools.count(1)
+
+    def hook(*_: object) -> None:
+        if module.training and next(forwards) == number:
+            function()
+
+    module.register_forward_pre_hook(hook)
 
 
 def broken(how: str, folder: Path) -> dict:
@@ -337,46 +350,36 @@ def broken(how: str, folder: Path) -> dict:
     }
 
 
-def dies(rank: int, how: str, after: float, when: Path) -> None:
-    """Train for ever; `rank` does not, and notes `when`."""
+def dies(victim: int, how: str, forward: int, notes: Path) -> None:
+    """Train until rank `victim` is killed, or raises, in a `forward`; see `noting_failure`."""
     line = pipeline(own_stage(dist.get_world_size()))
-    batches = toys.batches(4) * 1000
-    if dist.get_rank() == rank and how == "killed":
-        kill_this_process(after, when)
-    if dist.get_rank() == rank and how == "raises":
-        line.stages[0].module.register_forward_pre_hook(_Bomb(after, when))
-    while True:
-        line.train(batches)
+
+    def die() -> None:
+        if how == "killed":
+            os.kill(os.getpid(), signal.SIGKILL)
+        raise ArithmeticError("boom")
+
+    if line.rank == victim:
+        call_at_forward(forward, line.stages[0].module, die)
+    with noting_failure(notes):
+        while True:
+            line.train(toys.batches(4) * 100)
 
 
-def kill_this_process(after: float, when: Path) -> None:
-    """Kill this process without notice, as the system does when memory runs out."""
-
-    def kill():
-        note_time(when)
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    threading.Timer(after, kill).start()
-
-
-def note_time(when: Path) -> None:
-    """One clock for all processes of a machine."""
-    when.write_text(str(time.monotonic()))
+@contextmanager
+def noting_failure(notes: Path) -> Iterator[None]:
+    """Write the `RankFailed` that this rank raises into a file of `notes`. A rank that the launcher
+    has to kill leaves none."""
+    try:
+        yield
+    except RankFailed as failure:
+        (notes / str(dist.get_rank())).write_text(str(failure))
+        raise
 
 
-def seconds_since(when: Path) -> float:
-    return time.monotonic() - float(when.read_text())
-
-
-class _Bomb:
-    def __init__(self, forwards: float, when: Path):
-        self.left, self.when = forwards + 1, when  # and one to try the shapes
-
-    def __call__(self, *_):
-        self.left -= 1
-        if self.left < 0:
-            note_time(self.when)
-            raise ArithmeticError("boom")
+def kill_this_process(after: float) -> None:
+    """Kill this process after so many seconds, as the system does when memory runs out."""
+    threading.Timer(after, os.kill, (os.getpid(), signal.SIGKILL)).start()
 
 
 def weights_of_own_stages(rules: list[paci.Schedule]) -> list[list[list[torch.Tensor]]]:

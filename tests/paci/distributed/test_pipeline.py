@@ -230,7 +230,7 @@ def test_a_load_that_fails_at_one_rank_fails_at_all_and_sets_nothing(ranks):
 def test_an_interruption_ends_after_the_same_window_everywhere(ranks, interruption):
     by_rank = results(ranks)[interruption]
     ((done, after),) = {r["microbatches"] for r in by_rank}
-    assert 0 < done < 8000
+    assert 0 < done < 4 * fleet.INTERRUPTED_WINDOWS
     assert done % 4 == 0
     assert after == done + 4
     assert {r["interrupted"] for r in by_rank} == {(True, False)}
@@ -243,7 +243,7 @@ def test_an_interruption_ends_after_the_same_window_everywhere(ranks, interrupti
     )
     for segment, count in zip(segments, (done, 4), strict=True):
         one.schedule = FixedOrder(segment.timeline.orders(), 4)
-        assert one.train((toys.batches(4) * 2000)[:count]).losses == segment.losses
+        assert one.train(toys.batches(4) * (count // 4)).losses == segment.losses
     assert toys.same(by_stage(by_rank, "weights"), toys.weights(s.module for s in one.stages))
 
 
@@ -266,15 +266,17 @@ def test_a_broken_pipeline_refuses_and_a_new_one_goes_on_bitwise(ranks, how):
 
 
 @pytest.mark.parametrize(
-    ("how", "after", "kind", "why"),
+    ("how", "kind", "why"),
     [
-        ("killed", 0.3, "SIGKILL", "killed by SIGKILL"),
-        ("raises", 57, "ArithmeticError", "ArithmeticError: boom"),
+        ("killed", "SIGKILL", "killed by SIGKILL"),
+        ("raises", "ArithmeticError", "ArithmeticError: boom"),
     ],
 )
-def test_when_a_rank_dies_all_end_and_the_cause_is_named(how, after, kind, why, tmp_path):
+def test_when_a_rank_dies_all_end_by_themselves_and_the_cause_is_named(how, kind, why, tmp_path):
     with pytest.raises(RankFailed, match=why) as caught:
-        spawn(fleet.dies, 3, 1, how, after, tmp_path / "when")
-    assert fleet.seconds_since(tmp_path / "when") < 15
+        spawn(fleet.dies, 3, 1, how, 58, tmp_path)
+    notes = {note.name: note.read_text() for note in tmp_path.iterdir()}
+    assert {"0", "2"} <= set(notes)
+    assert all(said.startswith("rank 1 ") for said in notes.values())
     assert (caught.value.rank, caught.value.stage, caught.value.kind) == (1, 1, kind)
     assert caught.value.microbatch == 57 if how == "raises" else caught.value.microbatch >= 0

@@ -67,7 +67,10 @@ def refused(sizes: list[int], batch_here: int) -> str:
 @cache
 def results() -> list:
     jobs = [(train, *case) for case in CASES]
-    jobs += [(interrupt, 40), (emulate, Cost(forward=0.002, sizes=[1.0, 1.0, 1.0, 2 / 3]))]
+    jobs += [
+        (interrupt, 40),
+        (emulate, Cost(forward=0.002, backward=0.004, sizes=[1.0, 1.0, 1.0, 2 / 3])),
+    ]
     jobs += [(refused, [3, 3, 2, 3], BATCH), (refused, SIZES, 10)]
     return list(zip(*spawn(fleet.all_of, RANKS, jobs), strict=True))
 

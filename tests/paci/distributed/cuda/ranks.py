@@ -107,7 +107,7 @@ def crossing() -> float:
 
 def dies(victim: int, notes: Path, rings_before: bool = False) -> None:
     """Train until rank `victim` is killed in its tenth backward, or after it `rings_before` its
-    payload has left; write down what each survivor raises by itself."""
+    payload has left; see `fleet.noting_failure`."""
     line = on_gpus(fleet.pipeline, fleet.own_stage(dist.get_world_size()))
     if line.rank == victim:
         backwards = iter(range(10))
@@ -122,9 +122,6 @@ def dies(victim: int, notes: Path, rings_before: bool = False) -> None:
                 threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGKILL)).start()
 
         line.stages[0].module.register_full_backward_pre_hook(kill)
-    try:
+    with fleet.noting_failure(notes):
         while True:
             line.train(toys.batches(4) * 100)
-    except RankFailed as failure:
-        (notes / str(line.rank)).write_text(str(failure))
-        raise
