@@ -2,17 +2,20 @@
 
 1 GPU        GPT-2 Medium in several stages (LocalPipeline) against a plain loop, in two precisions:
              seconds a micro-batch, and memory
-2 and more   every schedule over NCCL against theory and against PyTorch's Schedule1F1B; how long
-             the others live after a rank has died
+2 and more   four schedules over NCCL, each against its own simulation at the times that its stages
+             took, and against PyTorch's Schedule1F1B; how long the others live after a rank has
+             died
 """
 
 import json
 import os
 import signal
 import time
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import torch
@@ -21,10 +24,11 @@ from torch import nn
 from torch.distributed.pipelining import PipelineStage, Schedule1F1B
 
 import paci
+from paci.actions import BACKWARD, FORWARD, INPUT_GRADIENT, WEIGHT_GRADIENT
 from paci.distributed.device import device_memory, reset_peaks
 from paci.distributed.failure import RankFailed
 from paci.distributed.launch import spawn
-from paci.schedules.theory import bubble_efficiency
+from paci.simulation.timeline import Timeline
 
 RESULTS = Path("runs/bench-gpu.json")
 VOCABULARY, SEQUENCES, STAGES, M, WINDOWS = 50257, 4, 4, 8, 4
@@ -128,14 +132,35 @@ def ranks(schedule: str) -> dict[str, Any]:
     pipeline.close()
     if segment is None:
         return {}
-    efficiency = max(segment.timeline.busy) / segment.seconds
-    together = M * WINDOWS if schedule == "paci" else M
+    cost = measured_cost(segment.timeline, count)
+    expected = paci.simulate(schedule, count, M * WINDOWS, M, cost=cost)
     return {
         "seconds a micro-batch": segment.seconds / M / WINDOWS,
-        "busiest rank is busy": efficiency,
-        "in theory (1F1B's bubble)": bubble_efficiency(count, together),
+        "busiest rank is busy": max(segment.timeline.busy) / segment.seconds,
+        "busy in simulation": expected.utilization,
         "memory": [asdict(rank.memory) for rank in segment.ranks or [] if rank.memory],
     }
+
+
+def measured_cost(timeline: Timeline, stages: int) -> paci.Cost:
+    """Return the median time of every kind of action at each stage. What the last backward of a
+    window takes longer than the others is the update."""
+    seconds: defaultdict[tuple, list[float]] = defaultdict(list)
+    for row in timeline.rows:
+        seconds[row.stage, row.kind, timeline.updates(row)].append(row.end - row.start)
+
+    def of(kind: str, updates: bool = False) -> list[float]:
+        return [median(seconds[stage, kind, updates]) for stage in range(stages)]
+
+    is_split = any(row.kind == WEIGHT_GRADIENT for row in timeline.rows)
+    last = WEIGHT_GRADIENT if is_split else BACKWARD
+    both = zip(of(last), of(last, updates=True), strict=True)
+    update = [max(0.0, with_update - alone) for alone, with_update in both]
+    if not is_split:
+        return paci.Cost(of(FORWARD), of(BACKWARD), update=update)
+    input, weight = of(INPUT_GRADIENT), of(WEIGHT_GRADIENT)
+    backward = [sum(halves) for halves in zip(input, weight, strict=True)]
+    return paci.Cost(of(FORWARD), backward, weight, input, update)
 
 
 def pytorch() -> dict[str, Any]:

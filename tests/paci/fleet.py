@@ -209,14 +209,21 @@ def load_that_fails(folder: Path) -> tuple[str, bool]:
 def widened() -> int:
     """The connections over which a message that widens one has come, once a pipeline is made."""
     line = pipeline(own_stage(dist.get_world_size()))
+    connections = bytes_received()
+    line.close()
+    return sum(received >= WIDE for received in connections)
+
+
+def bytes_received() -> list[int]:
+    """Return the bytes that have come over each open connection of this process, as Linux counts
+    them."""
     received = []
     for file in Path("/proc/self/fd").iterdir():
         a_socket = int(file.name), socket.AF_INET, socket.SOCK_STREAM  # or anything else
         with suppress(OSError), socket.fromfd(*a_socket) as connection:
             info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 136)
             received += struct.unpack_from("Q", info, 128)  # tcpi_bytes_received, see linux/tcp.h
-    line.close()
-    return sum(count >= WIDE for count in received)
+    return received
 
 
 def left_by_a_closed_pipeline() -> tuple[int, int]:

@@ -169,14 +169,28 @@ def use_stream(stream: Stream) -> Iterator[None]:
             THREAD.streams[stream.index] = before
 
 
-def launch(kernel: str, seconds: float = 0.0) -> None:
-    """Put a kernel on this rank's device, as an operation on tensors that are there does."""
+def launch(kernel: str, work: Callable[[], None]) -> None:
+    """Let this rank's device run `work` on the current stream, as it runs operations on tensors."""
     index = int(os.environ["LOCAL_RANK"])
     if GPUS.lazy_loading and (index, kernel) not in GPUS.loaded:
         GPUS.loaded.add((index, kernel))
         while not GPUS.is_idle(index):
             time.sleep(0.001)
-    current_stream(index).put(lambda: time.sleep(seconds))
+    current_stream(index).put(work)
+
+
+def converted(tensor: torch.Tensor, *arguments: Any, **options: Any) -> torch.Tensor:
+    """Stand for `Tensor.to`, which on a stream of a link comes after what that stream waits for."""
+    result: torch.Tensor = TENSOR_TO(tensor, *arguments, **options)
+    if result is not tensor and THREAD.streams:
+        poison(result)
+        launch("conversion", lambda: fill(result, tensor))
+    return result
+
+
+def fill(result: torch.Tensor, tensor: torch.Tensor) -> None:
+    with torch.no_grad():
+        result.copy_(tensor)
 
 
 class Work:
@@ -266,6 +280,7 @@ def destroy_process_group(group: Any = None) -> None:
     GLOO_DESTROY(GROUPS.pop(id(group), group))
 
 
+TENSOR_TO = torch.Tensor.to
 GLOO_NEW_GROUP, GLOO_DESTROY = dist.new_group, dist.destroy_process_group
 GROUPS: dict[int, Any] = {}
 
@@ -286,5 +301,6 @@ def install(lazy_loading: bool = True, eager: bool = False) -> None:
     cuda.max_memory_reserved = lambda device: 2
     cuda.mem_get_info = lambda device: (4, 7)
     torch.Tensor.record_stream = lambda self, stream: None  # type: ignore[method-assign]
+    torch.Tensor.to = converted  # type: ignore[method-assign]
     dist.new_group, dist.destroy_process_group = new_group, destroy_process_group
     paci_device.GPU = "cpu"

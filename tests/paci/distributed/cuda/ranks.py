@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,28 +24,31 @@ class KernelStage(Stage):
 
     seconds = 0.0005
 
+    def launch(self, kernel: str) -> None:
+        emulation.launch(kernel, lambda: time.sleep(self.seconds))
+
     def forward(self, microbatch, input, target=None):
-        emulation.launch("forward", self.seconds)
+        self.launch("forward")
         return super().forward(microbatch, input, target)
 
     def evaluate(self, input, target=None):
-        emulation.launch("forward", self.seconds)
+        self.launch("forward")
         return super().evaluate(input, target)
 
     def backward(self, microbatch, gradient=None, send=None):
-        emulation.launch("backward", self.seconds)
+        self.launch("backward")
         super().backward(microbatch, gradient, send)
 
     def backward_input(self, microbatch, gradient=None, send=None):
-        emulation.launch("backward of the input", self.seconds)
+        self.launch("backward of the input")
         super().backward_input(microbatch, gradient, send)
 
     def backward_weight(self, microbatch):
-        emulation.launch("backward of the weights", self.seconds)
+        self.launch("backward of the weights")
         super().backward_weight(microbatch)
 
     def update(self):
-        emulation.launch("optimizer", self.seconds)
+        self.launch("optimizer")
         super().update()
 
 
@@ -55,9 +59,9 @@ def on_gpus(function: Callable[..., Any], *arguments: Any, eager: bool = False) 
     return function(*arguments)
 
 
-def all_of(jobs: list[tuple], eager: bool) -> tuple[list, dict]:
+def all_of(jobs: list[tuple]) -> tuple[list, dict]:
     """Return the results of many (function, *arguments), and what the device has seen."""
-    results = on_gpus(fleet.all_of, jobs, eager=eager)
+    results = on_gpus(fleet.all_of, jobs)
     seen = {
         "contexts": emulation.GPUS.contexts(),
         "current device": torch.cuda.current_device(),
