@@ -18,15 +18,16 @@ SWEEP = $(PY) experiments.sweep scale=$(SCALE) cluster=$(CLUSTER) $(SET)
 ELSEWHERE = $(addprefix cluster=,$(filter-out local,$(CLUSTER)))
 TIME = $(PY) experiments.sweep scale=$(SCALE) $(ELSEWHERE) $(SET)
 EXTRAPOLATE = $(PY) experiments.extrapolate scale=$(SCALE) runs=$(RUNS)/extrapolation
-# $(call of-runs,COMMAND): run COMMAND on the finished runs; on SLURM the runs have only begun.
-of-runs = $(if $(filter slurm,$(CLUSTER)),,$(PY) $(1) $(RUNS) $(GO_ON))
+# $(call of-runs,COMMAND,OPTIONS): run COMMAND on the finished runs; on SLURM they have only begun.
+of-runs = $(if $(filter slurm,$(CLUSTER)),,$(PY) $(1) $(RUNS) $(2) $(GO_ON))
 # Exit status 1 (a run failed, or a figure could not be made) does not stop the rest of a target,
 # but the target fails at its end. Any other status stops it at once.
 FAILED := $(shell mktemp -u)
 GO_ON = || { [ $$? = 1 ] && touch $(FAILED); }
-END = @if rm $(FAILED) 2>/dev/null; then echo "not all of it worked: see above" >&2; exit 1; fi
+END = if rm $(FAILED) 2>/dev/null; then echo "not all of it worked: see above" >&2; exit 1; fi
 
 .DEFAULT_GOAL := help
+.SILENT:  # commands say themselves what they do
 .PHONY: help install reproduce reproduce-q1 reproduce-q2 reproduce-q3
 .PHONY: trainings runs-q1 runs-q2 runs-q3
 .PHONY: extrapolate figures report bench bench-gpu test test-gpu docs-check test-stress slurm-up slurm-down
@@ -35,32 +36,32 @@ END = @if rm $(FAILED) 2>/dev/null; then echo "not all of it worked: see above" 
 .NOTPARALLEL:  # costs are measured while nothing else runs
 
 help:  ## list the targets, and what can be set: make figures SCALE=smoke
-	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
-	@echo; sed -nE 's/^#   ([A-Z]+) +/\1\t/p' $(MAKEFILE_LIST) | expand -t 16
+	grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+	echo; sed -nE 's/^#   ([A-Z]+) +/\1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
 $(ENV): pyproject.toml constraints.txt
+	echo "making the environment, .venv: a minute or two"
 	$(PYTHON) -m venv .venv
 	$(PY) pip install --quiet --editable '.[dev]' --constraint constraints.txt
-	@touch $@
+	touch $@
 
 install: $(ENV)  ## make the environment, .venv
 
-reproduce: runs-q1 runs-q2 runs-q3  ## Q1 to Q3, then all of it on one page; the claims last
+reproduce: runs-q1 runs-q2 runs-q3  ## Q1 to Q3, the claims, and all of it on one page
 	$(call of-runs,paper_figures)
 	$(call of-runs,paper_figures.report)
-	$(call of-runs,paper_figures.claims)
 	$(END)
 
 reproduce-q1: runs-q1  ## Q1, stability: train the paper's runs and the extras, then draw
-	$(call of-runs,paper_figures)
+	$(call of-runs,paper_figures,--question q1)
 	$(END)
 
 reproduce-q2: runs-q2  ## Q2, time to a perplexity: train what Q1 has not, measure throughput, draw
-	$(call of-runs,paper_figures)
+	$(call of-runs,paper_figures,--question q2)
 	$(END)
 
 reproduce-q3: runs-q3  ## Q3, throughput and memory: simulated, emulated, real, extrapolated; draw
-	$(call of-runs,paper_figures)
+	$(call of-runs,paper_figures,--question q3)
 	$(END)
 
 trainings: $(ENV)

@@ -7,6 +7,7 @@
              died
 """
 
+import argparse
 import json
 import os
 import signal
@@ -37,6 +38,11 @@ PRECISIONS = {"float32": torch.float32, "bfloat16-autocast": torch.bfloat16}
 
 
 def main() -> None:
+    argparse.ArgumentParser(
+        prog="python -m benchmarks.gpu",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    ).parse_args()
     gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if gpus == 0:
         print("skipped: PyTorch finds no CUDA device on this machine")

@@ -24,6 +24,7 @@ from experiments.config.derived import method_of, ranks, schedule_of
 from experiments.data import tokenisers
 from experiments.grid.runs import grid
 from experiments.terminal.command_line import command, user_errors
+from experiments.terminal.summary import duration
 from paci import simulate
 
 PAPER_GPUS = 8
@@ -60,21 +61,39 @@ def main() -> None:
     rows: dict[tuple[str, int, int, str], float] = defaultdict(float)
     for config in configs:
         label, hours, gpus = method_of(config).label, run_hours(config, rate), ranks(config)
-        rows[label, config.batch, gpus, f"{hours:.3g}"] += hours * gpus
+        time = f"{hours:.3g} h" if hours >= 1 else duration(3600 * hours)
+        rows[label, config.batch, gpus, time] += hours * gpus
     seeds = len({config.seed for config in configs})
-    theirs = {row: papers_gpu_hours(row[0], row[1], seeds) for row in rows if paper_sized(configs)}
+    theirs = {
+        row: paper
+        for row in rows
+        if paper_sized(configs) and (paper := papers_gpu_hours(row[0], row[1], seeds))
+    }
     table = [
-        (*row, f"{gpu_hours:,.0f}", f"{theirs[row]:,.0f}" if theirs.get(row) else "–")
+        (*row, _hours(gpu_hours), _hours(theirs[row]) if row in theirs else "–")
         for row, gpu_hours in rows.items()
     ]
-    headers = ["method", "batch", "GPUs", "hours a run", f"GPU-hours, {seeds} seeds", "the paper's"]
+    headers = [
+        "method",
+        "batch",
+        "GPUs",
+        "time of a run",
+        f"GPU-hours, {seeds} seeds",
+        "the paper's",
+    ]
     print(tabulate(table, headers, disable_numparse=True))
     print(
-        f"\n{len(configs)} run{'s' * (len(configs) != 1)}, {sum(rows.values()):,.0f} GPU-hours, "
+        f"\n{len(configs)} run{'s' * (len(configs) != 1)}, {_hours(sum(rows.values()))} GPU-hours, "
         f"at {rate / 1e12:.1f} TFLOP/s sustained by a busy GPU"
     )
-    if in_paper := sum(filter(None, theirs.values())):
-        print(f"The paper needed {in_paper:,.0f} GPU-hours for the runs that it trained, too")
+    if in_paper := sum(theirs.values()):
+        print(f"The paper needed {_hours(in_paper)} GPU-hours for the runs that it trained, too")
+
+
+def _hours(hours: float) -> str:
+    if hours >= 10:
+        return f"{hours:,.0f}"
+    return f"{hours:.2g}" if hours >= 0.01 else "below 0.01"
 
 
 def paper_sized(configs: Sequence[DictConfig]) -> bool:

@@ -1,7 +1,9 @@
 """Show the states of the runs of a folder: python -m experiments.status RUNS [--watch] [--cancel]
 
-Prints a table of all run folders below RUNS. States come from the run folders, from SLURM's queue
-if there is one, and, for a run whose process died, from the log of its job.
+Prints a table of all run folders below RUNS: their states, their last losses, and the tokens per
+second of wall time, or of the run's clock where that is what was measured. States come from the run
+folders, from SLURM's queue if there is one, and, for a run whose process died, from the log of its
+job.
 """
 
 import argparse
@@ -21,9 +23,11 @@ from experiments.run.folder import RESULTS, RunFolder
 from experiments.slurm import jobs
 from experiments.slurm.log import last_words
 from experiments.terminal.command_line import command, user_errors
-from experiments.terminal.summary import duration
+from experiments.terminal.summary import duration, last_values, wall_rate
 
 WATCH = 10.0  # seconds between two queries of the queue, which all users share
+HEADERS = {"rate": "tokens/s"}
+"""Titles of columns that no name can have."""
 ALIVE = ("pending", "starting", "running")
 
 
@@ -34,6 +38,8 @@ class Row(NamedTuple):
     state: str
     updates: str
     left: str
+    loss: str
+    rate: str
     job: str
     why: str
     log: str
@@ -92,7 +98,7 @@ def table(rows: list[Row]) -> str:
     head = f"{len(rows)} run{'s' * (len(rows) != 1)}: {states}"
     used = [i for i in range(len(Row._fields)) if any(row[i] for row in rows)]
     cells = [[row[i] for i in used] for row in rows]
-    headers = [Row._fields[i] for i in used]
+    headers = [HEADERS.get(Row._fields[i], Row._fields[i]) for i in used]
     return f"{head}\n\n{tabulate(cells, headers, disable_numparse=True)}"
 
 
@@ -101,8 +107,11 @@ def _row(folder: RunFolder, name: str, job: jobs.Job | None, queued: dict | None
     state, why = _state(folder, status, job, queued)
     updates = f"{status['update']}/{status['updates']}" if "updates" in status else ""
     left = _left(folder, status) if state == "running" else ""
+    values = last_values(folder)
+    rate = values.get("tokens/s") or wall_rate(folder, status)
     log = job.log if job and state not in ("completed", "pending") else ""
-    return Row(name, state, updates, left, job.id if job else "", why, log)
+    results = values.get("loss", ""), rate
+    return Row(name, state, updates, left, *results, job.id if job else "", why, log)
 
 
 def _state(

@@ -31,7 +31,7 @@ from experiments.slurm import submission
 from experiments.terminal.command_line import command, interruptible, user_errors
 from experiments.terminal.options import overrides
 from experiments.terminal.progress import Progress
-from experiments.terminal.summary import preview, summary
+from experiments.terminal.summary import place, preview, summary
 
 NOT_STARTED = ("in use", "refused")
 """States that `run` returns of a run that it did not start; its folder keeps a state of its own."""
@@ -48,7 +48,7 @@ def main() -> None:
         if configs[0].cluster.name == "slurm":
             return submit(folders)
         if configs[0].dry_run or all(folder.finished for folder in folders):
-            print("\n".join(preview(folder) for folder in folders))
+            print(*map(preview, folders), place(folders), sep="\n")
             raise SystemExit(0 if configs[0].dry_run else exit_status(folders))
         for corpus in corpora(folders):
             data.prepare(corpus)
@@ -60,6 +60,7 @@ def main() -> None:
     except KeyboardInterrupt:
         print("interrupted: what was computed is kept; the same command goes on from there")
         raise SystemExit(130) from None
+    print(place(folders))
     raise SystemExit(exit_status(folders))
 
 

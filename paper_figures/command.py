@@ -1,6 +1,7 @@
 """The command line that every script shares: read the runs, make what they allow, say the rest."""
 
 import argparse
+import shlex
 import sys
 import time
 from importlib import import_module
@@ -16,8 +17,14 @@ from paper_figures.make import make, needs_of, parameters_of
 from paper_figures.output import NotWritable, check_writable, on_screen, save_manifest
 from runlog.terminal import tolerant_output
 
-SHOWN = ("table_3_stability", "table_4_runtime", "table_6_time_to_perplexity", "claims")
-"""Tables that are also printed, the most important one last."""
+SHOWN = {
+    "table_3_stability": "q1",
+    "table_4_runtime": "q2",
+    "table_6_time_to_perplexity": "q2",
+    "figure_3_throughput_ratio": "q3",
+}
+"""Tables that are also printed, and the question that each answers; the claims come after them."""
+QUESTIONS = ("q1", "q2", "q3")
 
 
 def scripts() -> list[str]:
@@ -63,21 +70,29 @@ def main(names: list[str] | None = None, argv: list[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return 2
 
-    for name in sorted(tables, key=lambda name: SHOWN.index(name) if name in SHOWN else -1):
-        if tables[name] is not None and (name in SHOWN or len(modules) == 1):
-            note = f"\n\n{items[name].note}" if items[name].note else ""
-            print(
-                f"\n{name.replace('_', ' ')}\n\n{on_screen(tables[name], out / f'{name}.md')}{note}"
-            )
+    shown = names if names else [name for name, of in SHOWN.items() if args.question in (None, of)]
+    for name in [*(name for name in shown if name != "claims"), "claims"]:
+        if (table := tables.get(name)) is None:
+            continue
+        if name == "claims" and args.question:
+            table = table[table["question"] == args.question]
+        title, note = name.replace("_", " "), items[name].note
+        print(f"\n{title}\n\n{on_screen(table, out / f'{name}.md')}")
+        if names and note:
+            print(f"\n{note}")
     if isinstance(read, Frames):
         mine = {it for module in modules.values() for it in needs_of(module)}
         if notes := (read.of(*mine) if names else read).notes:
             print("\nAbout the runs:", *notes, sep="\n  ")
     for state, heading in ((REFUSED, "Not made"), (BROKEN, "Broken, which is a bug")):
-        if those := [item for item in items.values() if item.state == state]:
+        those = [item for item in items.values() if item.state == state]
+        if those and state == REFUSED and args.question:
+            reasons = f"python -m analysis.report {shlex.quote(str(args.runs))}"
+            print(f"\n{heading}: {len(those)} figures and tables; why: {reasons}")
+        elif those:
             print(f"\n{heading}:", *(f"{item.name}: {item.why}." for item in those), sep="\n  ")
     made = [item for item in items.values() if item.state == MADE]
-    print(f"\n{sum(len(item.files) for item in made)} files in {out}")
+    print(f"\n{counted(sum(len(item.files) for item in made), 'file')} in {out}")
 
     if needy and isinstance(read, NoRuns):
         return 2
@@ -132,5 +147,13 @@ def _arguments(names: list[str] | None, needy: bool, timed: bool) -> argparse.Ar
             action="store_true",
             help="interpolate the logarithm of the perplexity (default: the perplexity)",
         )
+    if not names or "claims" in names:
+        parser.add_argument(
+            "--question",
+            choices=QUESTIONS,
+            help="print this question's tables and claims only; all are written",
+        )
+    else:
+        parser.set_defaults(question=None)
     parser.add_argument("--out", type=Path, help="where to write (default: RUNS/figures)")
     return parser

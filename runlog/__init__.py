@@ -31,7 +31,7 @@ package imports nothing of them, and no torch.
 
 from typing import Any
 
-from runlog.reading import Damaged, deviations, read_json, read_lines
+from runlog.reading import Damaged, deviations, read_json, read_last_lines, read_lines
 from runlog.records import (
     UNITS,
     CostTable,
@@ -130,6 +130,7 @@ __all__ = [
     "drafts",
     "keys",
     "read_json",
+    "read_last_lines",
     "read_lines",
     "required",
     "write",

@@ -1,6 +1,7 @@
 """Reading files that a crash, a preemption, a full disk or another version may have written."""
 
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -29,19 +30,23 @@ def read_lines(path: Path) -> tuple[list[dict[str, Any]], list[int]]:
             return rows, []
     except (ValueError, RecursionError):
         pass
-    rows, unreadable = [], []
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError):
-            row = None
-        if type(row) is dict:
-            rows.append(row)
-        elif number < len(lines):
-            unreadable.append(number)
-    return rows, unreadable
+    return _readable(lines)
+
+
+def read_last_lines(path: Path, most: int = 1 << 16) -> list[dict[str, Any]]:
+    """Return the readable objects of the last lines of a file of JSON lines, in `most` bytes.
+
+    A log of a long run has megabytes, of which a summary needs the end.
+    """
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - most))
+            text = file.read().decode(errors="replace")
+    except FileNotFoundError:
+        return []
+    whole = text if size <= most else text.partition("\n")[2]
+    return _readable(whole.split("\n"))[0]
 
 
 def read_json(path: Path, kind: type = dict) -> Any:
@@ -56,6 +61,24 @@ def read_json(path: Path, kind: type = dict) -> Any:
     if not isinstance(content, kind):
         raise Damaged(f"{path.name} holds no JSON {'object' if kind is dict else 'list'}")
     return content
+
+
+def _readable(lines: Sequence[str]) -> tuple[list[dict[str, Any]], list[int]]:
+    """Return the objects in `lines`, and the numbers of unreadable ones; the last, if it does not
+    parse, was never finished."""
+    rows, unreadable = [], []
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            row = None
+        if type(row) is dict:
+            rows.append(row)
+        elif number < len(lines):
+            unreadable.append(number)
+    return rows, unreadable
 
 
 def deviations(file: str, rows: Sequence[dict[str, Any]], record: type) -> list[str]:

@@ -1,6 +1,7 @@
 """The configuration that a run folder records, compared with that of a command."""
 
 from copy import deepcopy
+from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -24,7 +25,7 @@ def differing(file: Path, config: DictConfig) -> Differing:
     """Return the settings in which the configuration in `file` differs from `config`, if they
     change a run's numbers. Raises ValueError if the file cannot be read."""
     try:
-        there = flat(cast(DictConfig, OmegaConf.load(file)))
+        there = _settings(file, file.stat().st_mtime_ns)
     except Exception as error:
         raise ValueError(
             f"{file} cannot be read ({type(error).__name__}): remove the folder "
@@ -38,6 +39,12 @@ def differing(file: Path, config: DictConfig) -> Differing:
         for key, (one, other) in pairs.items()
         if one != other and key not in MOVED
     }
+
+
+@cache
+def _settings(file: Path, written: int) -> dict[str, Any]:
+    """Return {key: value} of the configuration in `file`, which was `written` at that time."""
+    return flat(cast(DictConfig, OmegaConf.load(file)))
 
 
 def shorter_of(differing: Differing, config: DictConfig) -> DictConfig | None:

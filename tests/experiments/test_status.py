@@ -50,6 +50,22 @@ def test_the_time_left_is_at_the_pace_of_this_start(folder):
         assert row(folder).left == "15 min"
 
 
+def test_the_last_loss_and_the_tokens_of_a_second_are_shown(folder):
+    environment = [{"from_update": 0, "ended": "2026-01-01T00:00:10+00:00", "wall_seconds": 10.0}]
+    folder.plan()
+    (folder.path / "environment.json").write_text(json.dumps(environment))
+    folder.log("metrics.jsonl", [{"update": n, "loss": 5 - n, "tokens": 9000 * n} for n in (1, 2)])
+    folder.report("completed", 2, 2)
+    assert (row(folder).loss, row(folder).rate) == ("3.000", "1,800")
+    assert "loss    tokens/s\n" in status.table([row(folder)])
+
+
+def test_a_measurement_shows_its_mean(folder):
+    folder.log("throughput.jsonl", [{"tokens": 100, "seconds": s} for s in (1.0, 2.0)])
+    folder.report("completed", 2, 2)
+    assert (row(folder).loss, row(folder).rate) == ("", "75")
+
+
 def test_no_runs_are_said_to_be_missing(tmp_path, capsys):
     assert call(status, [str(tmp_path / "none")]) == 2
     assert "there is no folder" in capsys.readouterr().err

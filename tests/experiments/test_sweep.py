@@ -49,9 +49,11 @@ def state(folder):
 def test_wherever_runs_happen_they_are_the_same(settings, runs, sweep, tmp_path):
     status, said = sweep([*settings, TWO, "cluster=local", "cluster.parallel=2"])
     assert status == 0
-    assert sorted(line.split()[:2] for line in said.splitlines()) == sorted(
+    *of_runs, place = said.splitlines()
+    assert sorted(line.split()[:2] for line in of_runs) == sorted(
         [name, "completed"] for name in NAMES
     )
+    assert place == f"2 runs in {runs}"
     assert said.count(" loss ") == said.count(" perplexity ") == 2
 
     inline = tmp_path / "inline"
@@ -62,7 +64,7 @@ def test_wherever_runs_happen_they_are_the_same(settings, runs, sweep, tmp_path)
     written = stamps(inline)
     status, said = sweep([*settings, TWO, f"runs={inline}"])
     assert status == 0
-    assert [line.split()[0] for line in said.splitlines()] == NAMES
+    assert [line.split()[0] for line in said.splitlines()[:-1]] == NAMES
     assert said.count("(from before)") == 2
     assert stamps(inline) == written
 
@@ -114,7 +116,7 @@ def test_a_failed_run_waits_for_retry(settings, runs, sweep):
 
     status, said = sweep(settings)
     assert status == 1
-    failed, completed = said.splitlines()
+    failed, completed, _ = said.splitlines()
     assert f"{NAMES[0]:<28} failed: FileExistsError" in failed.replace(
         "NotADirectory", "FileExists"
     )

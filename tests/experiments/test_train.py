@@ -147,7 +147,7 @@ def test_a_finished_run_is_not_repeated(settings, capsys):
     assert call(command, settings) == 0
     said = capsys.readouterr().out
     assert re.search(
-        r"paci-a4-b8-s0: completed  loss \d\.\d+  perplexity \d+\.\d+  in \d+ s\n$", said
+        r"paci-a4-b8-s0: completed  loss \d\.\d+  perplexity \d+\.\d+  in [\d.]+ s\n$", said
     )
     folder = Run(compose(settings)).folder.path
     written = stamps(folder)

@@ -58,6 +58,16 @@ def test_one_script_alone(name, q1):
     assert made == {name, "manifest"}
 
 
+def test_the_claims_of_one_question(q1, capsys):
+    assert main(["claims"], [str(q1)]) == 0
+    assert "question: q2" in capsys.readouterr().out
+    assert main(["claims"], [str(q1), "--question", "q1"]) == 0
+    said = capsys.readouterr().out
+    assert "final loss" in said
+    assert "question: q2" not in said
+    assert "q2" in (q1 / "figures" / "claims.csv").read_text()  # where all are
+
+
 def test_made_figures_are_not_read_as_runs(q1, capsys):
     main(["claims"], [str(q1)])
     main(["claims"], [str(q1)])

@@ -57,6 +57,15 @@ def test_lines_that_cannot_be_read_are_numbered(tmp_path, text, rows, unreadable
     assert runlog.read_lines(tmp_path / "none") == ([], [])
 
 
+def test_the_last_lines_are_read_without_the_others(tmp_path):
+    log = tmp_path / "log"
+    runlog.append(log, [{"number": number} for number in range(100)])
+    assert runlog.read_last_lines(log) == runlog.read_lines(log)[0]
+    last = runlog.read_last_lines(log, most=40)  # two whole lines, and a part of the one before
+    assert last == [{"number": 98}, {"number": 99}]
+    assert runlog.read_last_lines(tmp_path / "none") == []
+
+
 def test_a_key_that_is_missing_or_unknown_is_named():
     assert runlog.deviations("log", [], Line) == []
     assert runlog.deviations("log", [{"number": 1}, {"number": 2, "note": ""}], Line) == []
