@@ -17,7 +17,7 @@ from pathlib import Path
 from experiments.config import compose
 from experiments.config.naming import run_name
 from experiments.run.folder import InUse, RunFolder
-from experiments.run.launcher import is_first
+from experiments.run.launcher import check_started, is_first, started_by
 from experiments.terminal.command_line import command, user_errors
 from experiments.terminal.options import overrides
 from experiments.terminal.summary import end
@@ -34,6 +34,8 @@ def main() -> None:
         folder.check_config()
         if folder.completed or config.dry_run:
             return print(preview(folder)) if is_first() else None
+        if started_by():
+            check_started(config)
         # Here, because it loads torch, which takes seconds that a completed run need not wait for.
         from experiments.run import execution
 

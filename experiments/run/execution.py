@@ -13,7 +13,7 @@ from tqdm import tqdm
 from experiments import data
 from experiments.config.derived import is_measured, ranks
 from experiments.run.cache import check_cached
-from experiments.run.launcher import check_started, is_first, started_by
+from experiments.run.launcher import is_first, started_by
 from experiments.run.rank import backend, join
 from experiments.run.run import Run
 from experiments.run.throughput import Throughput
@@ -37,9 +37,7 @@ def prepare(config: DictConfig) -> Run:
     cannot be run."""
     if config.executor.name != "local":
         check_loopback()
-    if started_by():
-        check_started(config)
-    else:
+    if not started_by():
         data.prepare(config.data)
     run = Run(config)
     run.check()

@@ -1,13 +1,18 @@
 """Run commands and read run folders, as a user would."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from multiprocessing import get_context
 from pathlib import Path
 from types import ModuleType
 from unittest.mock import patch
 
+import pytest
 import torch
 from safetensors.torch import load_file
 
@@ -45,6 +50,31 @@ def call(command: ModuleType, arguments: list[str]) -> int:
         except SystemExit as end:
             return int(end.code)
     return 0
+
+
+def killed(overrides: list[str], update: int) -> None:
+    """Train in a process that is killed as soon as this update is logged."""
+    process = get_context("fork").Process(target=_killed, args=(overrides, update))
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+
+
+def _killed(overrides: list[str], update: int) -> None:
+    at_update(pytest.MonkeyPatch(), update, lambda: os.kill(os.getpid(), signal.SIGKILL))
+    train(overrides)
+
+
+def at_update(patch: pytest.MonkeyPatch, update: int, act: Callable[[], object]) -> None:
+    """Call `act` when this update has been logged."""
+    log = RunFolder.log
+
+    def log_and_act(folder, file, new):
+        log(folder, file, new)
+        if getattr(new[0], "loss", None) is not None and new[0].update == update:
+            act()
+
+    patch.setattr(RunFolder, "log", log_and_act)
 
 
 def wait_for_a_checkpoint(folder: Path, beyond: int = 0) -> None:

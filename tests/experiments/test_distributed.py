@@ -4,9 +4,11 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
+from contextlib import redirect_stdout
+from functools import partial
+from io import StringIO
 from itertools import pairwise
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from safetensors.torch import load_file, save_file
 from transformers import GPT2LMHeadModel
 
 from experiments import replay, timeline
+from experiments import train as command
 from experiments.config import compose
 from experiments.run.run import Run
 from experiments.run.timelines import load_timeline
@@ -27,18 +30,14 @@ from tests.experiments.smoke import (
     call,
     lines,
     losses,
-    start,
     timeless,
     train,
-    wait_for_a_checkpoint,
     weights,
 )
 from tests.paci import toys
 
 NAME = "paci-a4-b8-s0"
 DISTRIBUTED = ["executor=distributed", "stages=2"]
-LONG = ["tokens=25600", "evaluations=10"]  # 100 updates: time to do something to it
-COMPLETED = {"state": "completed", "why": None, "update": 100, "updates": 100}
 
 
 @pytest.fixture(scope="module")
@@ -50,10 +49,9 @@ def base(corpus):
 def dynamic(tmp_path_factory, base):
     """The folder of a run whose order arrival decided; of the command."""
     runs = tmp_path_factory.mktemp("dynamic")
-    process = start("train", [*base, *DISTRIBUTED, f"runs={runs}"])
-    out, err = process.communicate()
-    assert process.returncode == 0, err
-    assert out.startswith(f"{runs / NAME}: completed  loss ")
+    with redirect_stdout(StringIO()) as said:
+        assert call(command, [*base, *DISTRIBUTED, f"runs={runs}"]) == 0
+    assert said.getvalue().startswith(f"{runs / NAME}: completed  loss ")
     return runs / NAME
 
 
@@ -85,7 +83,7 @@ def assert_same(folder, other):
 # What a run leaves
 
 
-def test_the_books_are_on_the_wall_clock(dynamic):
+def test_the_records_are_on_the_wall_clock(dynamic):
     expected = {"state": "completed", "why": None, "update": 10, "updates": 10}
     assert timeless(status(dynamic)) == expected
     metrics = lines(dynamic / "metrics.jsonl")
@@ -310,56 +308,43 @@ def test_divergence_is_a_result(base, tmp_path):
     assert timeless(folder.status()) == expected
 
 
-def test_terminated_then_killed_at_one_rank_and_it_goes_on(base, local, tmp_path):
-    settings = [*base, *DISTRIBUTED, STATIC, f"runs={tmp_path}", *LONG]
+def test_terminated_then_killed_at_one_rank_and_it_goes_on(
+    base, local, tmp_path, monkeypatch, capfd
+):
+    settings = [*base, *DISTRIBUTED, STATIC, f"runs={tmp_path}", *TWELVE]
     folder = tmp_path / NAME
-    process = start("train", settings)
-    wait_for_a_checkpoint(folder)
-    process.terminate()
-    out, err = process.communicate(timeout=60)
-    assert process.returncode == 1, err
-    ended = status(folder)
-    kept = newest(folder)
-    why = f"interrupted: goes on from update {kept}"
-    assert (ended["state"], ended["why"]) == ("preempted", why)
-    assert out.strip() == f"{folder}: preempted: {why}"
-    assert kept % 10 == 0
-    assert 10 <= kept <= ended["update"] < kept + 10
+    rank = partial(fleet.terminated_rank, os.getpid(), 6)
+    with monkeypatch.context() as patch:
+        patch.setattr("experiments.run.execution.spawned_rank", rank)
+        assert call(command, settings) == 1
+    why = "interrupted: goes on from update 4"
+    assert (status(folder)["state"], status(folder)["why"]) == ("preempted", why)
+    assert status(folder)["update"] in (6, 7)
+    assert newest(folder) == 4
+    assert capfd.readouterr().out == f"{folder}: preempted: {why}\n"
 
-    process = start("train", settings)
-    wait_for_a_checkpoint(folder, beyond=kept * 4)
-    os.kill(rank_processes(process.pid)[1], signal.SIGKILL)
-    out, err = process.communicate(timeout=60)
-    assert process.returncode == 1
+    with monkeypatch.context() as patch:
+        patch.setattr("experiments.run.execution.spawned_rank", partial(fleet.killed_rank, 10))
+        assert call(command, settings) == 1
     ended = status(folder)
     assert ended["state"] == "failed"
-    place = r"( \(stage 1, micro-batch \d+\))?"  # known in training, not while all save
-    assert re.fullmatch(f"rank 1{place}: killed by SIGKILL", ended["why"])
-    assert out.strip() == f"{folder}: failed: {ended['why']}"
+    assert re.fullmatch(r"rank 1 \(stage 1, micro-batch \d+\): killed by SIGKILL", ended["why"])
+    out, err = capfd.readouterr()
+    assert out == f"{folder}: failed: {ended['why']}\n"
     assert "Traceback" not in err
     assert "terminate called" not in err
 
-    assert kept < newest(folder) < 100
+    assert newest(folder) == 8
     starts = json.loads((folder / "environment.json").read_text())
-    assert [s["from_update"] for s in starts] == [0, kept]
-    assert timeless(train(settings).status()) == COMPLETED
-    assert_same(folder, local(*LONG))
+    assert [s["from_update"] for s in starts] == [0, 4]
+    expected = {"state": "completed", "why": None, "update": 12, "updates": 12}
+    assert timeless(train(settings).status()) == expected
+    assert_same(folder, local(*TWELVE))
 
 
 def newest(folder: Path) -> int:
     """The update of the newest checkpoint."""
     return max(int(path.name) for path in folder.glob("checkpoints/[0-9]*")) // 4
-
-
-def rank_processes(launcher: int) -> list[int]:
-    """The children of the launcher's fork server, in the order in which they were started."""
-    parents = {}
-    for entry in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            parents[int(entry.parent.name)] = int(entry.read_text().rpartition(")")[2].split()[1])
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-    return sorted(pid for pid, parent in parents.items() if parents.get(parent) == launcher)
 
 
 # Started by torchrun

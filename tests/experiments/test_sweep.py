@@ -1,8 +1,6 @@
 import json
 import os
 import signal
-import threading
-from pathlib import Path
 
 import pytest
 
@@ -10,16 +8,17 @@ from experiments import sweep as command
 from experiments.run.folder import RunFolder
 from tests.experiments.smoke import (
     assert_same_run,
+    at_update,
     call,
     stamps,
     start,
-    train,
     wait_for_a_checkpoint,
 )
 
 TWO = "grid=[{method:[paci,1f1b-flush]}]"
 ONE = "grid=[{method:paci}]"
 NAMES = ["paci-a4-b8-s0", "1f1b-flush-a4-b8-s0"]
+RUN = command.run
 
 
 @pytest.fixture
@@ -46,52 +45,44 @@ def state(folder):
     return RunFolder(folder, None).status().get("state")
 
 
-def test_wherever_runs_happen_they_are_the_same(settings, runs, sweep, tmp_path):
-    status, said = sweep([*settings, TWO, "cluster=local", "cluster.parallel=2"])
-    assert status == 0
+def first_is_killed(config):
+    """A run of a sweep; that of the first name is killed between its two checkpoints."""
+    if config["method"]["name"] == "paci":
+        at_update(pytest.MonkeyPatch(), 8, lambda: os.kill(os.getpid(), signal.SIGKILL))
+    return RUN(config)
+
+
+def test_wherever_runs_happen_and_end_they_are_the_same(
+    settings, runs, sweep, tmp_path, monkeypatch
+):
+    settings = [*settings, TWO]
+    with monkeypatch.context() as patch:
+        patch.setattr(command, "run", first_is_killed)
+        status, said = sweep([*settings, "cluster=local", "cluster.parallel=2"])
+    assert status == 1
     *of_runs, place = said.splitlines()
-    assert sorted(line.split()[:2] for line in of_runs) == sorted(
-        [name, "completed"] for name in NAMES
-    )
+    killed, completed = sorted(of_runs, key=lambda line: NAMES.index(line.split()[0]))
+    assert "running when its process ended, at update" in killed
+    assert "(log: " in killed
+    assert completed.split()[1:3] == ["completed", "loss"]
+    assert " perplexity " in completed
     assert place == f"2 runs in {runs}"
-    assert said.count(" loss ") == said.count(" perplexity ") == 2
+
+    status, said = sweep(settings)
+    assert status == 0
+    assert [line.endswith("(from before)") for line in said.splitlines()] == [True, False, False]
 
     inline = tmp_path / "inline"
-    assert sweep([*settings, TWO, f"runs={inline}"])[0] == 0
+    assert sweep([*settings, f"runs={inline}"])[0] == 0
     for name in NAMES:
         assert_same_run(runs / name, inline / name)
 
     written = stamps(inline)
-    status, said = sweep([*settings, TWO, f"runs={inline}"])
+    status, said = sweep([*settings, f"runs={inline}"])
     assert status == 0
     assert [line.split()[0] for line in said.splitlines()[:-1]] == NAMES
     assert said.count("(from before)") == 2
     assert stamps(inline) == written
-
-
-def test_a_run_that_is_killed_is_finished_by_the_same_command(settings, runs, sweep, tmp_path):
-    settings = [*settings, ONE, "tokens=12800", "evaluations=10"]
-    folder = runs / NAMES[0]
-
-    def kill():
-        wait_for_a_checkpoint(folder)
-        (log,) = (runs / ".jobs").glob("*_log.out")
-        controller = log.name.partition("_")[0]
-        children = Path(f"/proc/{controller}/task/{controller}/children").read_text()
-        os.kill(int(children), signal.SIGKILL)
-
-    killer = threading.Thread(target=kill)
-    killer.start()
-    status, said = sweep([*settings, "cluster=local"])
-    killer.join()
-    assert status == 1
-    assert f"{NAMES[0]}  " in said
-    assert "running when its process ended, at update" in said
-    assert "(log: " in said
-
-    assert sweep(settings)[0] == 0
-    alone = train([*settings[1:], "experiment=trainings", f"runs={tmp_path / 'alone'}"]).path
-    assert_same_run(folder, alone)
 
 
 def test_finished_runs_are_made_longer(settings, runs, sweep):
@@ -148,14 +139,11 @@ def test_a_run_that_cannot_begin_says_why(settings, runs, sweep):
 
 
 def test_a_run_that_cannot_go_on_says_why(settings, runs, sweep, monkeypatch):
-    def interrupt(folder, file, lines):
-        log(folder, file, lines)
-        if getattr(lines[0], "update", 0) == 8:  # after the first of two checkpoints
-            raise KeyboardInterrupt
+    def interrupt():
+        raise KeyboardInterrupt
 
-    log = RunFolder.log
     with monkeypatch.context() as patch:
-        patch.setattr(RunFolder, "log", interrupt)
+        at_update(patch, 8, interrupt)  # after the first of two checkpoints
         sweep([*settings, ONE])
     monkeypatch.setattr("experiments.run.identity.packages", lambda: {"torch": "1.0"})
     status, said = sweep([*settings, ONE])

@@ -15,35 +15,21 @@ import runlog
 from experiments import data, models
 from experiments import train as command
 from experiments.config import compose
-from experiments.run.folder import RunFolder
 from experiments.run.pipelines import build_pipeline
 from experiments.run.run import Run
 from paci.schedules import theory
 from tests.experiments.smoke import (
     assert_same_run,
+    at_update,
     call,
+    killed,
     lines,
     losses,
     stamps,
-    start,
     timeless,
     train,
-    wait_for_a_checkpoint,
     weights,
 )
-
-
-def at_update(monkeypatch, number, act):
-    """Call `act` when update `number` has been logged."""
-    log = RunFolder.log
-
-    def log_and_act(folder, file, new):
-        log(folder, file, new)
-        if getattr(new[0], "loss", None) is not None and new[0].update == number:
-            act()
-
-    monkeypatch.setattr(RunFolder, "log", log_and_act)
-
 
 # What a run leaves
 
@@ -174,29 +160,25 @@ def test_another_configuration_in_its_folder_is_refused(settings, capsys):
 
 
 def test_killed_and_terminated_is_as_if_nothing_had_been(settings, tmp_path, monkeypatch):
-    settings = [*settings, "tokens=12800", "evaluations=10"]
+    settings = [*settings, "tokens=5120", "evaluations=4"]
     undisturbed = train([*settings, f"runs={tmp_path / 'undisturbed'}"]).path
 
     folder = tmp_path / "runs" / "paci-a4-b8-s0"
-    process = start("train", settings)
-    wait_for_a_checkpoint(folder)
-    process.kill()
-    process.communicate()
-    assert process.returncode == -signal.SIGKILL
+    killed(settings, 8)
     assert json.loads((folder / "status.json").read_text())["state"] == "running"
 
     with monkeypatch.context() as patch:
-        at_update(patch, 43, lambda: os.kill(os.getpid(), signal.SIGTERM))
+        at_update(patch, 13, lambda: os.kill(os.getpid(), signal.SIGTERM))
         assert call(command, settings) == 1
     assert timeless(json.loads((folder / "status.json").read_text())) == {
         "state": "preempted",
-        "why": "interrupted: goes on from update 40",
-        "update": 43,
-        "updates": 50,
+        "why": "interrupted: goes on from update 10",
+        "update": 13,
+        "updates": 20,
     }
     assert call(command, settings) == 0
     assert_same_run(folder, undisturbed)
-    assert len(losses(folder)) == 50
+    assert len(losses(folder)) == 20
 
 
 def test_an_error_within_a_segment_leaves_the_checkpoint_as_it_was(settings, monkeypatch):

@@ -64,7 +64,7 @@ def test_repeats_to_the_last_bit_dropout_included():
     torch.testing.assert_close(one[1], other[1], rtol=0, atol=0)
 
 
-def test_the_memory_books_are_the_devices():
+def test_the_recorded_memory_is_the_devices():
     """All stages are on one device, so its peak lies between the largest stage's and the sum."""
     stages = modules("cuda", 3)
     pipeline = paci.LocalPipeline(stages, "paci", **OPTIONS)

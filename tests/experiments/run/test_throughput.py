@@ -70,7 +70,7 @@ def test_tokens_per_unit_of_given_costs_are_refused(settings):
         compose([*settings, "executor=local"])
 
 
-def test_the_books_tell_what_memory_is_for(settings):
+def test_the_records_tell_what_memory_is_for(settings):
     folder = train(settings).path
     stages = lines(folder / "stages.jsonl")
     assert [(line["stage"], line["rank"]) for line in stages] == [(i, i) for i in range(4)]
