@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
+pytestmark = pytest.mark.stress
+
 PACKAGES = ("paci", "runlog", "experiments", "analysis", "paper_figures")
 
 

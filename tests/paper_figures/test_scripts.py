@@ -28,6 +28,7 @@ def contents(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
+@pytest.mark.stress
 def test_everything_is_made_twice_the_same(study, tmp_path, capsys):
     """Byte for byte, PNGs too, in another process with another order of its sets and another
     matplotlibrc."""

@@ -12,6 +12,7 @@ from experiments.run.folder import RunFolder
 from experiments.run.run import Run
 from experiments.run.throughput import relative_standard_error, steady
 from experiments.terminal.summary import end
+from experiments.terminal.summary import rate as text
 from paci import Cost, simulate
 from tests.experiments.smoke import lines, start, timeless, train
 
@@ -122,7 +123,7 @@ def test_or_until_time_is_up(settings):
     (rate,) = rates(folder.path)
     why = "time was up after 1 repetition(s)"
     assert (folder.status()["state"], folder.status()["why"]) == ("completed", why)
-    said = f"completed: {why}  tokens/s {rate:.4g}  in "
+    said = f"completed: {why}  tokens/s {text(rate)}  in "
     assert end(folder, folder.status()).startswith(said)
 
 
