@@ -30,8 +30,7 @@ def build_pipeline(run: Run) -> LocalPipeline | DistributedPipeline:
         return stage_module(config, run.corpus.vocabulary, run.cut, stage)
 
     torch.set_num_threads(executor.threads)
-    fixed_order = executor.name == "local" or executor.order == "static"
-    if executor.device == "cuda" and fixed_order:
+    if promises_equal_bits(config) and executor.device == "cuda":
         make_deterministic()
     options = {
         "weights": method.weights,
@@ -56,8 +55,13 @@ def build_pipeline(run: Run) -> LocalPipeline | DistributedPipeline:
     )  # fmt: skip
 
 
+def promises_equal_bits(config: DictConfig) -> bool:
+    """Return whether two runs of `config` are bitwise equal, as their order of actions is fixed."""
+    return config.executor.name == "local" or config.executor.order == "static"
+
+
 def make_deterministic() -> None:
-    """Let equal runs on a GPU be equal bitwise, which a fixed order of actions promises.
+    """Let equal runs on a GPU be equal bitwise.
 
     Some kernels are slower for it: flash attention's backward, for example, adds up its gradients
     in an order that is otherwise left to the device.

@@ -1,10 +1,12 @@
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from experiments.config import compose
 from experiments.config.derived import layers_of
 from experiments.models import build_stages
+from experiments.run import cut as of_run
 from experiments.run.cut import cut_for
 
 VOCABULARY = 257
@@ -39,6 +41,27 @@ def test_it_is_measured_once_for_a_folder_of_runs(measured, tmp_path):
     for seed in (0, 1):
         cut = cut_for(measured(f"seed={seed}", "method=1f1b-flush"), VOCABULARY)
         assert cut == [range(0, 1), range(1, 2), range(2, 3), range(3, 10)]
+
+
+def test_on_a_gpu_another_process_measures(measured, monkeypatch):
+    """It takes its context and its cached blocks with it when it ends."""
+    on_cpu = measured()
+    started = []
+
+    class Child(ThreadPoolExecutor):
+        def __init__(self, workers, mp_context):
+            started.append(mp_context.get_start_method())
+            super().__init__(workers)
+
+        def submit(self, function, config, vocabulary):
+            return super().submit(function, on_cpu, vocabulary)
+
+    monkeypatch.setattr(of_run, "ProcessPoolExecutor", Child)
+    monkeypatch.setattr(of_run, "_device_name", lambda config: "a GPU")
+    monkeypatch.setattr(of_run, "_device_bytes", lambda config: 10**12)
+    cut = cut_for(measured("executor.device=cuda"), VOCABULARY)
+    assert [unit for run in cut for unit in run] == list(range(10))
+    assert started == ["spawn"]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +69,30 @@ def all_of(jobs: list[tuple]) -> tuple[list, dict]:
         "spins": emulation.GPUS.spins,
     }
     return results, seen
+
+
+class Watched(Sequence):
+    """Batches that note the number of each that is built, and whether the main thread builds it."""
+
+    def __init__(self, batches: list):
+        self.batches = batches
+        self.built: list[tuple[int, bool]] = []
+
+    def __len__(self) -> int:
+        return len(self.batches)
+
+    def __getitem__(self, index):
+        self.built.append((index, threading.current_thread() is threading.main_thread()))
+        return self.batches[index]
+
+
+def prefetching(count: int = 8) -> list[tuple[int, bool]]:
+    """Return what `Watched` batches note while the engine trains on them. Before it does, the first
+    is built for its shape."""
+    with fleet.pipeline(fleet.own_stage(dist.get_world_size())) as line:
+        watched = Watched(toys.batches(count))
+        line.train(watched)
+    return watched.built[-count:]
 
 
 def out_of_memory(victim: int) -> tuple[str, str]:

@@ -13,6 +13,7 @@ import pytest
 
 from paci.distributed.failure import RankFailed
 from paci.distributed.launch import spawn
+from paci.segment import DeviceMemory
 from tests.paci import fleet, toys
 from tests.paci.distributed.comparison import CONFIGURATIONS, by_stage, check_equals_local
 from tests.paci.distributed.cuda import ranks as gpu_ranks
@@ -54,6 +55,7 @@ def attempt(ranks: int) -> tuple[dict, list[dict]] | BaseException:
             "straight": (fleet.checkpoints, "paci", folder, True),
             "resumed": (fleet.checkpoints, "paci", folder, False),
             "scheduling": (fleet.scheduling,),
+            "prefetching": (gpu_ranks.prefetching,),
         }
         for schedule, order, at in INTERRUPTED:
             jobs[schedule, order, at] = fleet.interrupted, schedule, order, at
@@ -135,6 +137,24 @@ def test_busy_times_are_the_devices():
         for trained in of_rank:
             for step in trained["segment"].timeline.rows if trained["segment"] else []:
                 assert step.end - step.start >= gpu_ranks.KernelStage.seconds
+
+
+def test_memory_is_told_apart():
+    """The emulated device has allocated 1 byte at most, reserved 2, and 3 of 7 are in use."""
+    memory = [
+        rank.memory
+        for of_rank in results(2)[0]["train"]
+        for trained in of_rank
+        if trained["segment"]
+        for rank in trained["segment"].ranks
+    ]
+    assert memory == [DeviceMemory(allocated=1, reserved=2, used=3)] * 2 * len(CONFIGURATIONS)
+
+
+def test_batches_are_built_ahead_by_another_thread():
+    for built in results(2)[0]["prefetching"]:
+        assert [number for number, _ in built] == list(range(len(built)))
+        assert not any(in_the_engine for _, in_the_engine in built)
 
 
 def test_messages_in_both_directions_cross():
