@@ -21,11 +21,13 @@ class Item:
     state: str  # made; refused: the runs do not suffice; broken: the script failed
     why: str = ""
     files: tuple[str, ...] = ()  # beside the manifest
+    narrow: str = ""  # the figure's image in one column, for a phone
     caption: str = ""  # below the figure's panels
     note: str = ""  # below the table
     runs: tuple[str, ...] = ()  # names of the runs behind it
     known: int = 0  # runs of these tasks, usable or not
     seeds: int = 0
+    inputs: str = ""  # a fingerprint of what the figure was drawn from
 
     @property
     def basis(self) -> str:

@@ -11,10 +11,18 @@ from pkgutil import iter_modules
 
 import paper_figures
 from analysis import Frames, NoRuns, read_runs
-from analysis.manifest import BROKEN, MADE, REFUSED, counted
+from analysis.manifest import BROKEN, MADE, REFUSED, Item, counted, read_manifest
 from analysis.q2.thresholds import Thresholds
+from paper_figures.fingerprint import fingerprint
+from paper_figures.format import COLUMN, Format, formatted
 from paper_figures.make import make, needs_of, parameters_of
-from paper_figures.output import NotWritable, check_writable, on_screen, save_manifest
+from paper_figures.output import (
+    NotWritable,
+    check_writable,
+    on_screen,
+    save_captions,
+    save_manifest,
+)
 from runlog.terminal import tolerant_output
 
 SHOWN = {
@@ -46,6 +54,7 @@ def main(names: list[str] | None = None, argv: list[str] | None = None) -> int:
     timed = any("thresholds" in parameters_of(module) for module in modules.values())
     args = _arguments(names, needy, timed).parse_args(argv)
     options = {"thresholds": Thresholds(args.thresholds, args.log_linear)} if timed else {}
+    format = Format(args.width, args.serif, args.caption)
     out = args.out or args.runs / "figures"
 
     read = _read(args.runs) if needy else NoRuns("none were asked for")
@@ -60,12 +69,17 @@ def main(names: list[str] | None = None, argv: list[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return 2
 
-    items, tables = {}, {}
+    items, tables, former = {}, {}, read_manifest(out)
     try:
         for count, (name, module) in enumerate(modules.items(), start=1):
             print(f"[{count}/{len(modules)}] {name}", flush=True)
-            items[name], tables[name] = make(module, read, out, options)
+            inputs = fingerprint(args.runs, needs_of(module), read, (options, format))
+            with formatted(format):
+                items[name], tables[name] = make(
+                    module, read, out, options, former.get(name), inputs
+                )
         save_manifest(items, out)
+        save_captions(read_manifest(out), out)
     except NotWritable as error:
         print(error, file=sys.stderr)
         return 2
@@ -92,7 +106,9 @@ def main(names: list[str] | None = None, argv: list[str] | None = None) -> int:
         elif those:
             print(f"\n{heading}:", *(f"{item.name}: {item.why}." for item in those), sep="\n  ")
     made = [item for item in items.values() if item.state == MADE]
-    print(f"\n{counted(sum(len(item.files) for item in made), 'file')} in {out}")
+    kept = [it for it in made if it.inputs and it.inputs == _inputs(former.get(it.name))]
+    same = f", {counted(len(kept), 'figure')} as before" if kept else ""
+    print(f"\n{counted(sum(len(item.files) for item in made), 'file')} in {out}{same}")
 
     if needy and isinstance(read, NoRuns):
         return 2
@@ -111,6 +127,23 @@ def _read(root: Path) -> Frames | NoRuns:
     read = counted(len(frames.runs), "run")
     print(f"read {read} in {time.perf_counter() - started:.1f} s", flush=True)
     return frames
+
+
+def _inputs(item: Item | None) -> str:
+    return item.inputs if item else ""
+
+
+def _width(text: str) -> float:
+    named = {"column": COLUMN, "full": 2 * COLUMN}
+    try:
+        width = named.get(text) or float(text)
+    except ValueError:
+        width = 0.0
+    if not 2 <= width <= 20:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no width: write column, full, or 2 to 20 inches"
+        )
+    return width
 
 
 def _perplexities(text: str) -> tuple[float, ...]:
@@ -155,5 +188,18 @@ def _arguments(names: list[str] | None, needy: bool, timed: bool) -> argparse.Ar
         )
     else:
         parser.set_defaults(question=None)
+    parser.add_argument(
+        "--width",
+        type=_width,
+        metavar="column|full|INCHES",
+        help=f"width of an image: column ({COLUMN} inches) puts panels below each other, full is "
+        "two columns (default: as wide as the panels need)",
+    )
+    parser.add_argument("--serif", action="store_true", help="set text in a serif typeface")
+    parser.add_argument(
+        "--caption",
+        action="store_true",
+        help="write captions into the images (default: into captions.md and the report)",
+    )
     parser.add_argument("--out", type=Path, help="where to write (default: RUNS/figures)")
     return parser

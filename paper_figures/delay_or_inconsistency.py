@@ -64,7 +64,7 @@ def draw(frames: Frames) -> Figure:
         ax.set_title(style.setting_title(setting, [len(it.by_seed) for it in found]))
     handles, labels = axes[0].get_legend_handles_labels()
     fig.legend(handles, labels, loc="outside upper center", ncols=len(PARTS), handlelength=1.2)
-    style.footnote(
+    style.caption(
         fig,
         "Delay: stashed weights less flush; inconsistency: live less stashed weights; distance: "
         "their sum. Mean over paired seeds and its 95% interval (Student's t). Weights move: "

@@ -77,7 +77,7 @@ def draw(frames: Frames) -> Figure:
         ax.set_xlabel("stage")
         ax.set_ylabel("drift Δ (versions)")
     runs = sum(cell.seeds for _, group in groups for cell in group)
-    style.footnote(
+    style.caption(
         fig,
         f"Cells: share of a stage's micro-batches, %, of {counted(runs, 'run')} with batches of "
         f"{_batches([cell for _, group in groups for cell in group])}. "

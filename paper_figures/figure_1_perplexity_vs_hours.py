@@ -21,24 +21,24 @@ def draw(frames: Frames, thresholds: Thresholds = PAPERS_WAY) -> Figure:
     timings = Timings.of_paper(frames, thresholds)
     settings = by_setting(timings.made)
     fig, axes = style.panels(len(settings), height=3.2)
-    shown: list[Timed] = []
+    shown = [it for group in settings.values() for it in timings.everything(group)]
+    looks = style.looks(it.variant for it in shown)
     for ax, (setting, group) in zip(axes, settings.items(), strict=True):
         lines = {it: _curve(it) for it in timings.everything(group)}
-        shown += lines
         unit, name = style.time_unit(pd.concat(lines.values())["seconds"].max())
         for it, curve in lines.items():
-            look = style.line(it.variant)
+            look = looks[it.variant.label]
             seconds, mean, std = curve["seconds"] / unit, curve["mean"], curve["std"]
             ax.plot(seconds, mean, **look)
             band = {"color": look["color"], "alpha": 0.15, "linewidth": 0}
             ax.fill_between(seconds, mean - std, mean + std, **band)
-        _arrows(ax, group, timings, unit)
+        _arrows(ax, group, timings, unit, looks)
         style.perplexity_axis(ax)
         ax.set_xlim(left=0)
         ax.set_title(style.setting_title(setting, [cell.seeds for cell in group]))
         ax.set_xlabel(style.time_label(setting.clock, name))
-    style.legend(fig, [it.variant for it in shown])
-    style.footnote(
+    style.legend(fig, looks)
+    style.caption(
         fig,
         "Mean and ± 1 std over seeds. An arrow leads from the time at which the first flush "
         "reaches the lowest threshold to PACI's; its number is the mean over seeds of their ratio.",
@@ -66,7 +66,9 @@ def _curve(it: Timed) -> pd.DataFrame:
     )
 
 
-def _arrows(ax: Axes, group: list[Cell], timings: Timings, unit: float) -> None:
+def _arrows(
+    ax: Axes, group: list[Cell], timings: Timings, unit: float, looks: dict[str, style.Look]
+) -> None:
     """Draw, below the curves, an arrow for each PACI variant in its colour, from the time of the
     best flush to its own, with dotted lines that lead down from where they reach the perplexity."""
     ax.set_yscale("log")
@@ -80,7 +82,7 @@ def _arrows(ax: Axes, group: list[Cell], timings: Timings, unit: float) -> None:
             if pd.isna(gain):
                 continue
             row += 1
-            place, colour = low / step**row, style.colour(contest.paci.variant)
+            place, colour = low / step**row, looks[contest.paci.label]["color"]
             ends = [it.time_to(perplexity).mean() / unit for it in (contest.paci, flush)]
             for time in ends:
                 ax.plot([time] * 2, [place, perplexity], ":", color=colour, linewidth=0.8)

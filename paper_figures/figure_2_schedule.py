@@ -3,7 +3,6 @@ a = 4."""
 
 import sys
 
-import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
@@ -12,6 +11,7 @@ from paci import Cost, Simulation, simulate
 from paci.actions import FORWARD
 from paper_figures import style
 from paper_figures.command import main
+from paper_figures.format import COLUMN, current
 
 NEEDS = None
 STAGES = 4
@@ -30,12 +30,13 @@ def draw() -> Figure:
         ("paci, a = 1", "paci", 1),
         (f"paci, a = {WINDOW}", "paci", WINDOW),
     ]
-    fig, axes = plt.subplots(len(charts), figsize=(2 * style.COLUMN, 3.4), sharex=True)
-    for ax, (title, schedule, accumulation) in zip(axes, charts, strict=True):
+    width, until = (COLUMN, SHOWN / 2) if current().is_narrow else (2 * COLUMN, SHOWN)
+    fig, axes = style.grid(len(charts), 1, 1.13, width, sharex=True)
+    for ax, (title, schedule, accumulation) in zip(axes.flat, charts, strict=True):
         run = simulate(schedule, STAGES, MICROBATCHES, accumulation, cost=COST)
-        _draw(ax, run)
-        ax.set_title(f"{title}: {done(run)} micro-batches done", loc="left")
-    axes[-1].set_xlabel("time (forwards of a micro-batch)")
+        _draw(ax, run, until)
+        ax.set_title(f"{title}: {done(run, until)} micro-batches done", loc="left")
+    axes[-1, 0].set_xlabel("time (forwards of a micro-batch)")
     fig.legend(
         [
             Patch(facecolor=FORWARD_FILL),
@@ -44,11 +45,11 @@ def draw() -> Figure:
         ],
         ["forward", "backward, Δ = 0", "Δ = 1", "Δ = 2", "Δ = 3", "update"],
         loc="outside upper center",
-        ncols=6,
+        ncols=style.legend_columns(6),
         handlelength=1.2,
         columnspacing=1.2,
     )
-    style.footnote(
+    style.caption(
         fig,
         "Simulated; a backward takes twice a forward, messages and updates no time. Δ: updates of "
         "the stage between a micro-batch's forward and its backward.",
@@ -56,20 +57,20 @@ def draw() -> Figure:
     return fig
 
 
-def done(run: Simulation) -> int:
-    """Return how many micro-batches are back at the first stage within the time shown."""
+def done(run: Simulation, until: float = SHOWN) -> int:
+    """Return how many micro-batches are back at the first stage by the time `until`."""
     return sum(
-        step.stage == 0 and step.kind != FORWARD and step.end <= SHOWN for step in run.actions
+        step.stage == 0 and step.kind != FORWARD and step.end <= until for step in run.actions
     )
 
 
-def _draw(ax: Axes, run: Simulation) -> None:
+def _draw(ax: Axes, run: Simulation, until: float) -> None:
     seen = {}
     for step in run.actions:
         is_forward = step.kind == FORWARD
         if is_forward:
             seen[step.stage, step.microbatch] = step.version
-        if step.end > SHOWN:
+        if step.end > until:
             continue
         drift = step.version - seen[step.stage, step.microbatch]
         fill = FORWARD_FILL if is_forward else BY_DRIFT[drift]
@@ -89,7 +90,7 @@ def _draw(ax: Axes, run: Simulation) -> None:
         )
         if run.timeline.updates(step):
             ax.plot([step.end] * 2, [step.stage - 0.5, step.stage + 0.5], color=style.INK, lw=1.6)
-    ax.set_xlim(0, SHOWN)
+    ax.set_xlim(0, until)
     ax.set_ylim(STAGES - 0.5, -0.5)
     ax.set_yticks(range(STAGES), [f"stage {stage}" for stage in range(STAGES)])
     ax.tick_params(axis="y", length=0)

@@ -75,10 +75,10 @@ def draw(frames: Frames) -> Figure:
         theory = [bubble_efficiency(ranks, m) for m in counts]
         ax.plot(counts, theory, "--", color=style.GREY, linewidth=1)
         ax.set_ylim(0, max(1.05, *ax.get_ylim()))
-        ax.set_ylabel(f"flush ÷ PACI, throughput\n{style.clock_name(group['clock'].iloc[0])}")
+        ax.set_ylabel("throughput, flush ÷ PACI")
     theory = Line2D([], [], linestyle="--", color=style.GREY, label="m/(m+N-1)")
     style.size_legend(fig, colours, [theory])
-    style.footnote(
+    style.caption(
         fig,
         "Steady state; bars: 95% interval of the ratio of the means over repetitions.",
         style.partial_note(frames.of(NEEDS).partial),

@@ -72,7 +72,7 @@ def draw() -> Figure:
     ax.set_ylim(bottom=0)
     ax.set_xlim(left=-0.3)
     ax.legend(loc="upper right")
-    style.footnote(
+    style.caption(
         fig,
         f"{RANKS} ranks, m and a from {COUNTS[0]} (PACI: 1) to {COUNTS[-1]}. Lines: closed forms; "
         "marks: simulated.",

@@ -26,22 +26,24 @@ def draw(frames: Frames) -> Figure:
 def curves(made: list[Cell], frames: Frames) -> Figure:
     """Draw the training loss of cells, a panel for each setting."""
     settings = by_setting(made)
+    looks = style.looks(cell.variant for cell in made)
     fig, axes = style.panels(len(settings))
     windows = set()
     for ax, (setting, group) in zip(axes, settings.items(), strict=True):
         inset = ax.inset_axes(INSET)
         unit = style.tokens_axis(ax, max(cell.tokens.max() for cell in group), group[0].token)
         for cell in group:
-            windows.add(_curve(ax, cell, unit))
-            _curve(inset, cell, unit, band=False)  # several bands on each other hide the means
+            look = looks[cell.variant.label]
+            windows.add(_curve(ax, cell, unit, look))
+            _curve(inset, cell, unit, look, band=False)  # bands would hide the means
         _zoom(inset, group)
         ax.set_xlim(left=0)
         if _is_covered(ax):
             inset.remove()
         ax.set_title(style.setting_title(setting, [cell.seeds for cell in group]))
         ax.set_ylabel(f"training loss (nats per {group[0].token})")
-    style.legend(fig, [cell.variant for cell in made])
-    style.footnote(
+    style.legend(fig, looks)
+    style.caption(
         fig,
         f"Mean and ± 1 std over seeds{_smoothing(windows)}. "
         f"Inset: means over the last {END:.0%}, Δmax up to 2.",
@@ -50,17 +52,16 @@ def curves(made: list[Cell], frames: Frames) -> Figure:
     return fig
 
 
-def _curve(ax: Axes, cell: Cell, unit: float, band: bool = True) -> int:
+def _curve(ax: Axes, cell: Cell, unit: float, look: style.Look, band: bool = True) -> int:
     window = max(1, round(WINDOW * len(cell.losses)))
     curve = smoothed(cell.losses, window)
     tokens = cell.tokens.reindex(curve.index) / unit
-    line = style.line(cell.variant)
     # At most about a thousand points: a vector file of every update would be unusable.
     every = slice(None, None, max(1, len(curve) // 1000))
     tokens, mean, std = tokens[every], curve["mean"][every], curve["std"][every]
-    ax.plot(tokens, mean, **line)
+    ax.plot(tokens, mean, **look)
     if band:
-        ax.fill_between(tokens, mean - std, mean + std, color=line["color"], alpha=0.2, linewidth=0)
+        ax.fill_between(tokens, mean - std, mean + std, color=look["color"], alpha=0.2, linewidth=0)
     return window
 
 

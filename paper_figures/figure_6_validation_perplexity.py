@@ -22,6 +22,7 @@ def curves(made: list[Cell], frames: Frames) -> Figure:
     if not made:
         raise CannotAnswer("no completed training run logged a validation perplexity")
     settings = by_setting(made)
+    looks = style.looks(cell.variant for cell in made)
     fig, axes = style.panels(len(settings))
     for ax, (setting, group) in zip(axes, settings.items(), strict=True):
         unit = style.tokens_axis(ax, max(cell.tokens.max() for cell in group), group[0].token)
@@ -30,7 +31,7 @@ def curves(made: list[Cell], frames: Frames) -> Figure:
             tokens = cell.tokens.reindex(curves.index) / unit
             mean = curves.mean(axis=1, skipna=False)
             std = curves.std(axis=1, ddof=1, skipna=False)
-            line = style.line(cell.variant)
+            line = looks[cell.variant.label]
             ax.plot(tokens, mean, **line, marker="o", markersize=2.5)
             ax.fill_between(
                 tokens, mean - std, mean + std, color=line["color"], alpha=0.2, linewidth=0
@@ -38,8 +39,8 @@ def curves(made: list[Cell], frames: Frames) -> Figure:
         style.perplexity_axis(ax)
         ax.set_xlim(left=0)
         ax.set_title(style.setting_title(setting, [cell.seeds for cell in group]))
-    style.legend(fig, [cell.variant for cell in made])
-    style.footnote(
+    style.legend(fig, looks)
+    style.caption(
         fig,
         f"Mean and ± 1 std over seeds. {style.byte_note(made)}".rstrip(),
         style.partial_note(frames.of(NEEDS).partial),

@@ -46,7 +46,7 @@ def note(made: pd.DataFrame) -> str:
 
 
 def draw(frames: Frames) -> Figure:
-    fullest = _fullest(frames)
+    fullest = _of_several_counts(_fullest(frames))
     colours = style.size_colours(fullest["microbatch"])
     fig, panels = style.throughput_panels(fullest, PLACE, height=2.4)
     for ax, group in panels:
@@ -66,7 +66,7 @@ def draw(frames: Frames) -> Figure:
         for of, (dashes, marker) in LOOKS.items()
     ]
     style.size_legend(fig, colours, looks)
-    style.footnote(
+    style.caption(
         fig,
         "Peak of the fullest rank: on CUDA as its allocator counts it, elsewhere as its stages "
         "count the bytes of their tensors.",
@@ -90,6 +90,13 @@ def _fullest(frames: Frames) -> pd.DataFrame:
         of=["flush" if it.is_flush else "PACI" for it in held["variant"]],
     )
     return held.loc[held.groupby([*SETTING, "variant"])["total"].idxmax()]
+
+
+def _of_several_counts(fullest: pd.DataFrame) -> pd.DataFrame:
+    """Drop sizes of micro-batches that only one way of splitting a batch led to, if others are
+    left."""
+    counts = fullest.groupby([*PLACE, "microbatch"])["m"].transform("nunique")
+    return fullest[counts > 1] if (counts > 1).any() else fullest
 
 
 def _full(wide: pd.DataFrame) -> zip:

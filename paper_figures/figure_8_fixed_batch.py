@@ -14,6 +14,7 @@ from paper_figures.command import main
 
 NEEDS = "throughput"
 LOOKS = {"flush": (style.FLUSH, "s"), "PACI": ("#0072B2", "o")}
+BESIDE = {"flush": -1.0, "PACI": 1.0}
 
 
 def table(frames: Frames) -> pd.DataFrame:
@@ -50,8 +51,8 @@ def draw(frames: Frames) -> Figure:
         first = group.iloc[0]
         for of, mine in group.groupby("of"):
             colour, marker = LOOKS[of]
-            style.rates(ax, mine, color=colour, marker=marker)
-        ax.set_ylim(bottom=0)
+            style.rates(ax, mine, beside=BESIDE[of], color=colour, marker=marker)
+        ax.set_ylim(0, 1.05 * ax.get_ylim()[1])
         ax.set_ylabel(style.rate_label(first["clock"]))
         ax.set_title(f"batch {first['batch']}\n{style.throughput_title(first)}")
     handles = [
@@ -59,7 +60,7 @@ def draw(frames: Frames) -> Figure:
         for of, (colour, marker) in LOOKS.items()
     ]
     fig.legend(handles=handles, loc="outside upper center", ncols=len(handles))
-    style.footnote(
+    style.caption(
         fig,
         "Steady state; bars: 95% interval of the mean over repetitions. Where m does not divide "
         "the batch, its first micro-batches have one sequence more. ×: out of memory.",

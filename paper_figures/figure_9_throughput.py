@@ -67,7 +67,7 @@ def draw(frames: Frames) -> Figure:
         Line2D([], [], **grey, linestyle="--", label="PACI's mean · m/(m+N-1)"),
     ]
     style.size_legend(fig, colours, looks)
-    style.footnote(
+    style.caption(
         fig,
         f"Steady state, {counted(made['runs'].sum(), 'run')}; bars: 95% interval of the mean over "
         "repetitions (Student's t). ×: out of memory.",
@@ -81,13 +81,13 @@ def _panel(ax: Axes, group: pd.DataFrame, colours: dict[int, str]) -> None:
     for size, of_size in group.groupby("microbatch"):
         colour = colours[size]
         is_flush = np.array([it.is_flush for it in of_size["variant"]])
-        for mine, marker, fill, dashes in (
-            (of_size[is_flush], "s", "white", ""),
-            (of_size[~is_flush], "o", colour, "-"),
+        for mine, beside, marker, fill, dashes in (
+            (of_size[is_flush], -1.0, "s", "white", ""),
+            (of_size[~is_flush], 1.0, "o", colour, "-"),
         ):
             style.rates(
-                ax, mine, color=colour, marker=marker, linestyle=dashes, markerfacecolor=fill,
-                zorder=3,
+                ax, mine, beside, color=colour, marker=marker, linestyle=dashes,
+                markerfacecolor=fill, zorder=3,
             )  # fmt: skip
         mean = of_size.loc[~is_flush, "rate"].mean() / ranks
         counts = np.geomspace(of_size["m"].min(), of_size["m"].max(), 50)

@@ -12,8 +12,16 @@ import pandas as pd
 
 from analysis import CannotAnswer, Frames, NoRuns
 from analysis.manifest import BROKEN, MADE, REFUSED, Item
-from paper_figures.output import NotWritable, remove, save_figure, save_table
-from paper_figures.style import partial_note
+from paper_figures.format import COLUMN, current, formatted, narrow
+from paper_figures.output import (
+    METADATA,
+    NotWritable,
+    narrow_file,
+    remove,
+    save_figure,
+    save_table,
+)
+from paper_figures.style import finish, partial_note
 
 
 def needs_of(script: ModuleType) -> tuple[str, ...]:
@@ -29,13 +37,19 @@ def parameters_of(script: ModuleType) -> set[str]:
 
 
 def make(
-    script: ModuleType, read: Frames | NoRuns, out: Path, options: Mapping[str, object]
+    script: ModuleType,
+    read: Frames | NoRuns,
+    out: Path,
+    options: Mapping[str, object],
+    former: Item | None = None,
+    inputs: str = "",
 ) -> tuple[Item, pd.DataFrame | None]:
     """Write a script's figure and table into `out`; return what became of it, and the table.
 
     `read` holds the runs, or the reason why there are none. `options` go to those functions that
-    have them. If the runs do not suffice, or the script fails, the files of an earlier call are
-    removed.
+    have them. The figure is not drawn again if `former`, the item of an earlier call, has been
+    drawn from the same `inputs`, a fingerprint. If the runs do not suffice, or the script fails,
+    the files of an earlier call are removed.
     """
     name = script.__name__.rpartition(".")[2]
     item: dict[str, Any] = {
@@ -44,14 +58,18 @@ def make(
         "needs": needs_of(script),
     }
     try:
-        figure, table, note = _results(script, read, options)
-        item["note"] = note
-        if figure is not None:
-            item["caption"] = figure.get_supxlabel()
+        table = _call(script, "table", read, options)
+        item["note"] = _note(script, table, read)
         item |= _basis(item["needs"], read)
-        files = save_figure(figure, out, name) if figure is not None else []
-        files += save_table(table, out, name, note) if table is not None else []
-        return Item(**item, state=MADE, files=tuple(file.name for file in files)), table
+        files: list[str] = []
+        if hasattr(script, "draw"):
+            item["inputs"] = inputs
+            drawn = _kept(former, inputs, out) or _draw(script, read, out, options)
+            files += drawn.pop("files")
+            item |= drawn
+        if table is not None:
+            files += [file.name for file in save_table(table, out, name, item["note"])]
+        return Item(**item, state=MADE, files=tuple(files)), table
     except CannotAnswer as error:
         state, why = REFUSED, str(error)
     except NotWritable:
@@ -64,20 +82,58 @@ def make(
     return Item(**item, state=state, why=why.rstrip(".")), None
 
 
-def _results(script: ModuleType, read: Frames | NoRuns, options: Mapping[str, object]):
-    """Return the figure and the table, if the script has them, and the sentences below the
-    table."""
+def _kept(former: Item | None, inputs: str, out: Path) -> dict[str, Any] | None:
+    """Return what `_draw` returned when it drew the figure of `former`, if that is still there and
+    would be the same."""
+    if former is None or former.state != MADE or not inputs or former.inputs != inputs:
+        return None
+    files = [file for file in former.files if Path(file).suffix[1:] in METADATA]
+    there = [*files, former.narrow] if former.narrow else files
+    if not files or not all((out / file).is_file() for file in there):
+        return None
+    return {"files": files, "caption": former.caption, "narrow": former.narrow}
+
+
+def _draw(
+    script: ModuleType, read: Frames | NoRuns, out: Path, options: Mapping[str, object]
+) -> dict[str, Any]:
+    """Draw a script's figure, and once more in one column if it is wider than that."""
+    name = script.__name__.rpartition(".")[2]
+    figure = _call(script, "draw", read, options)
+    caption, is_wide = finish(figure), figure.get_figwidth() > 1.2 * COLUMN
+    files = [file.name for file in save_figure(figure, out, name)]
+    narrowed = ""
+    if is_wide:
+        with formatted(narrow(current())):
+            figure = _call(script, "draw", read, options)
+            finish(figure)
+            (out / narrow_file(name)).parent.mkdir(exist_ok=True)
+            save_figure(figure, out, narrow_file(name).removesuffix(".png"), kinds=["png"])
+        narrowed = narrow_file(name)
+    return {"files": files, "caption": caption, "narrow": narrowed}
+
+
+def _call(
+    script: ModuleType, function: str, read: Frames | NoRuns, options: Mapping[str, object]
+) -> Any:
+    """Call a script's `draw` or `table` with those options that it has; None if it has none."""
     needs = needs_of(script)
     if needs and isinstance(read, NoRuns):
         raise CannotAnswer(str(read))
-    given = (read,) if needs else ()
-    heeded = {key: value for key, value in options.items() if key in parameters_of(script)}
-    table = script.table(*given, **heeded) if hasattr(script, "table") else None
-    figure = script.draw(*given, **heeded) if hasattr(script, "draw") else None
+    if not hasattr(script, function):
+        return None
+    called = getattr(script, function)
+    heeded = {key: value for key, value in options.items() if key in signature(called).parameters}
+    return called(*((read,) if needs else ()), **heeded)
+
+
+def _note(script: ModuleType, table: pd.DataFrame | None, read: Frames | NoRuns) -> str:
+    """Return the sentences below a script's table."""
+    needs = needs_of(script)
     notes = [script.note(table)] if hasattr(script, "note") else []
     if isinstance(read, Frames) and needs:
         notes.append(partial_note(read.of(*needs).partial))
-    return figure, table, "\n\n".join(filter(None, notes))
+    return "\n\n".join(filter(None, notes))
 
 
 def _basis(needs: tuple[str, ...], read: Frames | NoRuns) -> dict[str, object]:

@@ -1,8 +1,8 @@
 """Peak memory of every rank and method, split into its parts."""
 
 import sys
+from textwrap import wrap
 
-import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -16,6 +16,8 @@ from paper_figures import style
 from paper_figures.command import main
 
 NEEDS = "throughput"
+LONGEST = 22
+"""Characters of a line of a method's label."""
 COLOURS = dict(zip(PARTS, ("#222222", "#0072B2", "#56B4E9", "#E69F00", "#CC79A7"), strict=True))
 HATCHED = {"hatch": "/////", "edgecolor": "white", "linewidth": 0}
 
@@ -54,30 +56,28 @@ def note(made: pd.DataFrame) -> str:
 
 
 def draw(frames: Frames) -> Figure:
-    """Draw PACI beside flush, rank by rank (left), and the fullest rank of every method (right)."""
+    """Draw PACI beside flush, rank by rank, and the fullest rank of every method."""
     held = _held(frames)
     settings = [_richest(group) for _, group in held.groupby(["scale", "source"])]
     most = max(len(_of_methods(group)) for group in settings)
-    fig, grid = plt.subplots(
-        len(settings), 2, figsize=(2 * style.COLUMN, 0.6 + (1.1 + 0.13 * most) * len(settings)),
-        squeeze=False,
-    )  # fmt: skip
-    for (left, right), group in zip(grid, settings, strict=True):
+    fig, axes = style.panels(2 * len(settings), height=1.4 + 0.13 * most)
+    for left, right, group in zip(axes[::2], axes[1::2], settings, strict=True):
         _ranks(left, group)
         _methods(right, group)
     fig.legend(
         handles=[
             *(Patch(color=COLOURS[part], label=part) for part in PARTS),
-            Patch(facecolor="#bbbbbb", **HATCHED, label="PACI, left"),
+            Patch(facecolor="#bbbbbb", **HATCHED, label="PACI, by rank"),
         ],
-        loc="outside upper center", ncols=len(PARTS) + 1, columnspacing=1.0, handlelength=1.0,
+        loc="outside upper center", ncols=style.legend_columns(len(PARTS) + 1),
+        columnspacing=1.0, handlelength=1.0,
     )  # fmt: skip
     runs = sum(group.drop_duplicates("variant")["runs"].sum() for group in settings)
-    style.footnote(
+    style.caption(
         fig,
         "Peaks of the bytes that each stage counts of its own tensors, "
-        f"{counted(runs, 'run')}. Left: plain bars are flush, hatched ones PACI. Right: the "
-        "fullest rank of each method. The peaks of a rank's stages are added up, which is an upper "
+        f"{counted(runs, 'run')}. By rank: plain bars are flush, hatched ones PACI. By method: the "
+        "fullest rank of each. The peaks of a rank's stages are added up, which is an upper "
         "bound where it has several.",
         style.partial_note(frames.of(NEEDS).partial),
     )
@@ -126,7 +126,8 @@ def _methods(ax: Axes, held: pd.DataFrame) -> None:
     unit, name = style.memory_unit(methods["total"].max())
     places = range(len(methods))
     _stack(ax.barh, "left", pd.Series(places), methods, unit, height=0.7)
-    ax.set_yticks(places, [it.label for it in methods["variant"]], fontsize=6)
+    labels = ["\n".join(wrap(it.label, LONGEST)) for it in methods["variant"]]
+    ax.set_yticks(places, labels, fontsize=6, linespacing=0.9)
     ax.set_xlabel(f"peak memory of the fullest rank ({name})")
     ax.grid(axis="y", visible=False)
 

@@ -2,6 +2,7 @@
 
 import io
 import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 from shutil import get_terminal_size
 from tempfile import TemporaryFile
@@ -14,7 +15,7 @@ from tabulate import tabulate
 import runlog
 from analysis.claims import RULE
 from analysis.claims.verdicts import UNTESTED
-from analysis.manifest import FILE, Item, as_json, read_manifest
+from analysis.manifest import FILE, MADE, Item, as_json, read_manifest
 
 WIDTH = 100
 """Characters of a line where the output is no terminal."""
@@ -34,15 +35,21 @@ LATEX = {
 }
 
 
-def save_figure(fig: Figure, folder: Path, name: str) -> list[Path]:
-    """Write name.png and name.pdf without dates or versions, and close the figure."""
+METADATA = {
+    "png": {"Software": None},
+    "pdf": {"CreationDate": None, "Producer": None, "Creator": None},
+}
+"""No dates or versions, by kind of image."""
+
+
+def save_figure(
+    fig: Figure, folder: Path, name: str, kinds: Sequence[str] = tuple(METADATA)
+) -> list[Path]:
+    """Write name.png and name.pdf, or only those `kinds`, and close the figure."""
     written = []
-    for kind, metadata in (
-        ("png", {"Software": None}),
-        ("pdf", {"CreationDate": None, "Producer": None, "Creator": None}),
-    ):
+    for kind in kinds:
         buffer = io.BytesIO()
-        fig.savefig(buffer, format=kind, metadata=metadata)
+        fig.savefig(buffer, format=kind, metadata=METADATA[kind])
         written.append(write(folder / f"{name}.{kind}", buffer.getvalue()))
         fig.set_layout_engine("none")  # the places found for the first hold for the second
     plt.close(fig)
@@ -71,8 +78,23 @@ def save_manifest(items: dict[str, Item], folder: Path) -> Path:
 
 def remove(folder: Path, name: str) -> None:
     """Remove the files that `save_figure` and `save_table` wrote under this name."""
-    for kind in KINDS:
-        (folder / f"{name}.{kind}").unlink(missing_ok=True)
+    for file in (*(f"{name}.{kind}" for kind in KINDS), narrow_file(name)):
+        (folder / file).unlink(missing_ok=True)
+
+
+def narrow_file(name: str) -> str:
+    """Return where the image of a figure in one column is, below the folder of the others."""
+    return f"narrow/{name}.png"
+
+
+def save_captions(items: dict[str, Item], folder: Path) -> Path:
+    """Write captions.md: the caption of every figure, which its image does not hold."""
+    texts = [
+        f"**{item.name}.** {item.title} {item.caption}".strip()
+        for item in items.values()
+        if item.state == MADE and item.caption
+    ]
+    return write(folder / "captions.md", ("\n\n".join(texts) + "\n").encode())
 
 
 def on_screen(table: pd.DataFrame, file: Path) -> str:

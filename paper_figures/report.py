@@ -46,7 +46,7 @@ CONTEXT = ("experiment", "scale", "clock")
 """Columns that are said once, above the table, if they are the same in all its rows."""
 LONG = 16
 """A table of more rows is closed at first, if a figure shows what is in it."""
-DOTS_PER_PIXEL = 2
+DOTS_PER_PIXEL = 3
 """Pixels of a figure's PNG to one of the page, so that its text of 8 pt is 11 pixels high."""
 
 
@@ -120,6 +120,8 @@ def _show(item: Item, folder: Path) -> dict:
             width, height = (round(pixels / DOTS_PER_PIXEL) for pixels in image.size)
         data = data_uri("image/png", files["png"])
         shown["figure"] = {"data": data, "width": width, "height": height}
+        if item.narrow and (folder / item.narrow).exists():
+            shown["figure"]["narrow"] = data_uri("image/png", folder / item.narrow)
     if "csv" in files:
         table = readable(read_table(files["csv"]))
         shown["table"] = _cells(table)

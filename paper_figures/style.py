@@ -20,9 +20,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLoca
 
 from analysis import Cell, Setting, Variant
 from analysis.q2.timing import GIVEN_COSTS, Timed
-
-COLUMN = 3.3
-"""The width of a column of the paper, inches; a figure is one or two columns wide."""
+from paper_figures.format import COLUMN, current
 
 INK = "#222222"
 GREY = "#6f6f6f"
@@ -38,15 +36,17 @@ BY_ACCUMULATION = {  # Okabe and Ito's palette; an `a` keeps its colour in every
     32: "#56B4E9",
 }
 
-BY_COUNT = {4: (0, (1, 1.2)), 8: "-", 16: (0, (4, 1.5)), 32: (0, (4, 1.2, 1, 1.2))}
+SOLID, DASHED, DOTTED, DASH_DOTTED = "-", (0, (4, 1.5)), (0, (1, 1.2)), (0, (4, 1.2, 1, 1.2))
+DASHES: tuple[Any, ...] = (SOLID, DASHED, DOTTED, DASH_DOTTED)
+BY_COUNT = {4: DOTTED, 8: SOLID, 16: DASHED, 32: DASH_DOTTED}
 """The dashes of flushes, all of them black, by micro-batches of an update."""
 
 ROUND = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9)
 MOST_TICKS = 8
 
 RC = {
-    "figure.dpi": 200,
-    "savefig.dpi": 200,
+    "figure.dpi": 300,
+    "savefig.dpi": 300,
     "figure.constrained_layout.use": True,
     "font.family": "DejaVu Sans",
     "font.size": 8,
@@ -84,23 +84,40 @@ def colour(variant: Variant) -> str:
     return BY_ACCUMULATION.get(variant.accumulation, GREY) if variant.asynchronous else FLUSH
 
 
-def line(variant: Variant) -> dict[str, Any]:
-    """Return a variant's colour and dashes: flushes differ in these by m, stashed weights from
-    live."""
-    dashes: Any = BY_COUNT.get(variant.accumulation, "-") if variant.is_flush else "-"
-    if variant.name == "paci" and not variant.is_paci:
-        dashes = (0, (3, 1.2))
-    elif variant.slack:
-        dashes = "-."
-    return {"color": colour(variant), "linestyle": dashes}
-
+Look = dict[str, Any]
+"""Colour and dashes of a line, as matplotlib's keywords."""
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = "osD^vPX"
-DASHES: tuple[Any, ...] = ("-", (0, (4, 1.5)), (0, (1, 1.2)), (0, (4, 1.2, 1, 1.2)))
 
 
-def distinct(number: int) -> dict[str, Any]:
+def _usual(variant: Variant) -> Look:
+    """Return a variant's colour and dashes wherever no other variant has taken them: flushes differ
+    in these by m, stashed weights from live."""
+    dashes: Any = BY_COUNT.get(variant.accumulation, SOLID) if variant.is_flush else SOLID
+    if variant.name == "paci" and not variant.is_paci:
+        dashes = DASHED
+    elif variant.slack:
+        dashes = DASH_DOTTED
+    return {"color": colour(variant), "linestyle": dashes}
+
+
+def looks(variants: Iterable[Variant]) -> dict[str, Look]:
+    """Return colour and dashes for the label of each variant that a figure shows, no two alike."""
+    found: dict[str, Look] = {}
+    for variant in sorted(set(variants)):
+        spare = (
+            {"color": colour, "linestyle": dashes}
+            for dashes in DASHES
+            for colour in dict.fromkeys((_usual(variant)["color"], *PALETTE))
+        )
+        found[variant.label] = next(
+            look for look in (_usual(variant), *spare) if look not in found.values()
+        )
+    return found
+
+
+def distinct(number: int) -> Look:
     """Return the colour, marker and dashes of the line of this number; the first 28 differ."""
     count = len(PALETTE)
     return {
@@ -111,16 +128,28 @@ def distinct(number: int) -> dict[str, Any]:
 
 
 def panels(count: int, height: float = 2.5) -> tuple[Figure, list[Axes]]:
-    """Return a figure of `count` panels, each a column wide and two to a row, and their axes."""
-    columns = min(count, 2)
-    rows = ceil(count / columns)
-    fig, grid = plt.subplots(
-        rows, columns, figsize=(COLUMN * columns, height * rows), squeeze=False
-    )
-    axes = list(grid.flat)
-    for unused in axes[count:]:
+    """Return a figure of `count` panels, two to a row where the format has room, and their axes.
+
+    `height` is that of a panel, in inches where it is a column wide.
+    """
+    columns = 1 if current().is_narrow else min(count, 2)
+    fig, axes = grid(ceil(count / columns), columns, height)
+    for unused in axes.flat[count:]:
         unused.remove()
-    return fig, axes[:count]
+    return fig, list(axes.flat[:count])
+
+
+def grid(
+    rows: int, columns: int, height: float, width: float | None = None, **shared: Any
+) -> tuple[Figure, np.ndarray]:
+    """Return a figure of rows x columns panels and their axes, in that shape.
+
+    A panel is `width` (None: a column) by `height` inches, where a column has its usual width.
+    """
+    scale = current().column / COLUMN
+    size = ((width or COLUMN) * columns * scale, height * rows * min(1.0, scale))
+    fig, axes = plt.subplots(rows, columns, figsize=size, squeeze=False, **shared)
+    return fig, axes
 
 
 def setting_title(setting: Setting, seeds: list[int]) -> str:
@@ -133,8 +162,12 @@ def setting_title(setting: Setting, seeds: list[int]) -> str:
 
 
 def throughput_title(row: pd.Series) -> str:
-    """Return the title of a panel with a row of `throughput`: "real, laptop scale, 2 ranks"."""
-    return f"{row['source']}, {row['scale']} scale, {row['ranks']} ranks"
+    """Return the title of a panel with a row of `throughput`, with its clock: "simulated (measured
+    costs), laptop scale, 8 ranks"."""
+    kind, comma, costs = row["clock"].partition(", ")
+    how = costs if comma else f"{kind} clock" if kind != row["source"] else ""
+    source = f"{row['source']} ({how})" if how else row["source"]
+    return f"{source}, {row['scale']} scale, {row['ranks']} ranks"
 
 
 BY_SIZE = ("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00")
@@ -166,16 +199,26 @@ def throughput_panels(
     return fig, list(zip(axes, groups, strict=True))
 
 
-def rates(ax: Axes, rows: pd.DataFrame, **look: Any) -> None:
-    """Draw tokens/s/device of rows of `throughput`, their intervals, and × where out of memory."""
+def rates(ax: Axes, rows: pd.DataFrame, beside: float = 0.0, **look: Any) -> None:
+    """Draw tokens/s/device of rows of `throughput`, their intervals, and × where out of memory.
+
+    `beside` moves the marks aside, so that intervals do not hide each other: -1 to 1.
+    """
     rows = rows.sort_values("m")
     rate = rows["rate"] / rows["ranks"]
+    low, high = ax.xaxis.get_majorticklocs()[[0, -1]]
+    places = rows["m"] + 0.012 * beside * (high - low)
     ax.errorbar(
-        rows["m"], rate, yerr=rate * rows["doubt"].fillna(0), markersize=4, capsize=2, linewidth=1,
+        places, rate, yerr=rate * rows["doubt"].fillna(0), markersize=4, capsize=2, linewidth=1,
         **look,
     )  # fmt: skip
     for m in rows.loc[rows["rate"].isna(), "m"]:  # an empty line would break the layout
         ax.plot(m, 0, "x", color=look["color"], clip_on=False)
+
+
+def legend_columns(count: int) -> int:
+    """Return how many of `count` entries of a legend stand beside each other."""
+    return min(count, 3) if current().is_narrow else count
 
 
 def size_legend(fig: Figure, colours: dict[int, str], others: Sequence[Line2D]) -> None:
@@ -189,28 +232,62 @@ def size_legend(fig: Figure, colours: dict[int, str], others: Sequence[Line2D]) 
     fig.legend(handles=handles, loc="outside upper center", ncols=columns, columnspacing=1.2)
 
 
-def legend(fig: Figure, variants: list[Variant]) -> None:
-    """Draw one legend above all panels, flush first."""
-    found = {(one.order, one.label): one for one in variants}
-    shown = [found[key] for key in sorted(found)]
-    handles = [Line2D([], [], **line(one), linewidth=2) for one in shown]
+def legend(fig: Figure, shown: dict[str, Look]) -> None:
+    """Draw one legend above all panels, of what `looks` returned."""
+    handles = [Line2D([], [], **look, linewidth=2) for look in shown.values()]
     fig.legend(
         handles,
-        [one.label for one in shown],
+        list(shown),
         loc="outside upper center",
         ncols=ceil(len(shown) / ceil(len(shown) / 5)) if fig.get_figwidth() > COLUMN else 2,
-        handlelength=1.8,
+        handlelength=2.4,
         columnspacing=1.2,
     )
 
 
-def footnote(fig: Figure, *sentences: str) -> None:
-    """Write sentences below the panels; an empty one is left out."""
-    said = [sentence for sentence in sentences if sentence]
-    if said:
+def caption(fig: Figure, *sentences: str) -> None:
+    """Give the figure a caption below its panels; an empty sentence is left out."""
+    fig.supxlabel("\n".join(filter(None, sentences)), fontsize=6.5, color=GREY)
+
+
+BREAK = "Two strokes mark an axis that does not start at 0."
+
+
+def finish(fig: Figure) -> str:
+    """Mark the axes that do not start at 0, and return the caption, which stays in the image if
+    the format says so."""
+    cut = [(ax, axis) for ax in fig.axes for axis in "xy" if _is_cut(ax, axis)]
+    for ax, axis in cut:
+        _mark_break(ax, axis)
+    said = [*fig.get_supxlabel().splitlines(), *([BREAK] if cut else [])]
+    below = fig.supxlabel("")
+    below.set_in_layout(current().caption)
+    if current().caption:
         width = int(20 * fig.get_figwidth())  # characters of this size to an inch
-        lines = [line for sentence in said for line in wrap(sentence, width)]
-        fig.supxlabel("\n".join(lines), fontsize=6.5, color=GREY)
+        below.set_text("\n".join(line for sentence in said for line in wrap(sentence, width)))
+    return " ".join(said)
+
+
+def _is_cut(ax: Axes, axis: str) -> bool:
+    """Return whether an axis of measured quantities begins above 0."""
+    spine, scale = ("left", ax.get_yscale()) if axis == "y" else ("bottom", ax.get_xscale())
+    low = min(ax.get_ylim() if axis == "y" else ax.get_xlim())
+    measured = axis == "y" or ax.xaxis.get_gid() == MEASURED
+    return measured and scale == "linear" and low > 0 and ax.spines[spine].get_visible()
+
+
+MEASURED = "measured"
+"""The mark of horizontal axes that `finish` looks at; most of them are scales of a setting."""
+
+
+def _mark_break(ax: Axes, axis: str) -> None:
+    places = (0.025, 0.05)
+    x, y = ((0, 0), places) if axis == "y" else (places, (0, 0))
+    stroke = [(-1, -0.5), (1, 0.5)] if axis == "y" else [(-0.5, -1), (0.5, 1)]
+    ax.plot(
+        x, y, linestyle="none", marker=stroke, markersize=5, color=INK, markeredgewidth=0.6,
+        transform=ax.transAxes, clip_on=False, scalex=False, scaley=False,
+    )  # fmt: skip
 
 
 def sentence(words: str) -> str:
@@ -257,9 +334,8 @@ def clock_name(clock: str) -> str:
 
 
 def rate_label(clock: str) -> str:
-    """Return the label of an axis of throughput, in two lines: its unit and its clock."""
-    unit = "unit of cost" if clock == GIVEN_COSTS else "s"
-    return f"tokens/{unit}/device\n{clock_name(clock)}"
+    """Return the label of an axis of throughput; the title of its panel names the clock."""
+    return f"tokens/{'unit of cost' if clock == GIVEN_COSTS else 's'}/device"
 
 
 def memory_unit(most: float) -> tuple[int, str]:

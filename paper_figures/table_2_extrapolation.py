@@ -3,7 +3,6 @@ simulated."""
 
 import sys
 
-import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -13,10 +12,12 @@ from matplotlib.ticker import MaxNLocator
 from analysis.extrapolation.zero_bubble import SCHEDULES, compared
 from paper_figures import style
 from paper_figures.command import main
+from paper_figures.format import COLUMN, current
 from paper_figures.published import published
 
 NEEDS = None
 UNIT = "samples/GPU/s"
+SOURCES = ("published", "simulated")
 SOURCE = (
     "Published: Qi et al., ICLR 2024, Table 4; for PACI their throughput of 1F1B over m/(m+N-1), "
     "at the memory of 1F1B. Simulated: at the times that they profiled, computation and messages "
@@ -56,26 +57,30 @@ def draw() -> Figure:
     """Draw throughput against memory: a column a model, published above and simulated below."""
     made = compared(published("zero_bubble"), published("zero_bubble_times"))
     models = list(made["model"].unique())
-    fig, grid = plt.subplots(
-        2, len(models), figsize=(2 * style.COLUMN, 3.6), sharex="col", sharey="col"
-    )
+    is_narrow = current().is_narrow
+    shape = (len(models), 2) if is_narrow else (2, len(models))
+    along = "row" if is_narrow else "col"
+    fig, axes = style.grid(*shape, 1.8, 2 * COLUMN / len(models), sharex=along, sharey=along)
+    grid = axes.T if is_narrow else axes
     for column, model in zip(grid.T, models, strict=True):
         mine = made[made["model"] == model]
         column[0].set_title(f"{model}, {mine['N'].iloc[0]} stages")
-        for ax, source in zip(column, ("published", "simulated"), strict=True):
+        for ax, source in zip(column, SOURCES, strict=True):
             _draw(ax, mine, source)
-    for ax, source in zip(grid[:, 0], ("published", "simulated"), strict=True):
-        ax.set_ylabel(f"{source}\n{UNIT}")
-    for ax in grid[1]:
+            if is_narrow:
+                ax.set_title(f"{model}, {mine['N'].iloc[0]} stages\n{source}")
+    for number, ax in enumerate(axes[:, 0]):
+        ax.set_ylabel(UNIT if is_narrow else f"{SOURCES[number]}\n{UNIT}")
+    for ax in axes[-1]:
         ax.set_xlabel("memory (GB)")
     fig.legend(
         [_mark(name, 5.0) for name in SCHEDULES],
         SCHEDULES,
         loc="outside upper center",
-        ncols=len(SCHEDULES),
+        ncols=style.legend_columns(len(SCHEDULES)),
         handletextpad=0.2,
     )
-    style.footnote(
+    style.caption(
         fig, SOURCE, "Three marks for each schedule: the larger, the more micro-batches m."
     )
     return fig

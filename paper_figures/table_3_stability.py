@@ -72,8 +72,9 @@ def draw(frames: Frames) -> Figure:
         ax.set_ylim(len(group) - 0.5, -0.5)
         ax.grid(axis="y", visible=False)
         ax.set_xlabel(f"final training loss (nats per {group[0].token})")
+        ax.xaxis.set_gid(style.MEASURED)
         ax.set_title(style.setting_title(setting, [cell.seeds for cell in group]))
-    style.footnote(
+    style.caption(
         fig,
         f"Mean over the last {FINAL_FRACTION:.0%} of the updates: seeds (dots), their mean and "
         "± 1 std.",

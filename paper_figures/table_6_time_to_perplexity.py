@@ -87,10 +87,11 @@ def draw(frames: Frames, thresholds: Thresholds = PAPERS_WAY) -> Figure:
     if not drawn:
         raise CannotAnswer("no completed paci run has a completed 1f1b-flush run beside it")
     fig, axes = style.panels(2 + len(drawn), height=2.5)
+    looks = style.looks(contest.paci.variant for _, found, _ in drawn for contest in found)
     for ax, batch in zip(axes, (128, 256), strict=False):
         _draw_papers(ax, batch)
     for ax, (setting, found, steps) in zip(axes[2:], drawn, strict=True):
-        _draw_ours(ax, found, steps)
+        _draw_ours(ax, found, steps, looks)
         seeds = [contest.paci.cell.seeds for contest in found]
         ax.set_title(style.setting_title(setting, seeds))
         ax.set_ylabel(f"speed-up\n{style.clock_name(setting.clock)}")
@@ -101,8 +102,8 @@ def draw(frames: Frames, thresholds: Thresholds = PAPERS_WAY) -> Figure:
         ax.axhline(1, color=style.INK, linewidth=0.7)
         ax.grid(axis="x", visible=False)
         ax.set_xlabel("validation perplexity")
-    style.legend(fig, [contest.paci.variant for _, found, _ in drawn for contest in found])
-    style.footnote(
+    style.legend(fig, looks)
+    style.caption(
         fig,
         "Filled: over the flush that reaches the perplexity first; open: over the flush with as "
         "many micro-batches (m = a). Ours: mean and ± 1 std over seeds; a point is missing where "
@@ -142,7 +143,9 @@ def _draw_papers(ax: Axes, batch: int) -> None:
     ax.set_ylabel("speed-up\nwall clock")
 
 
-def _draw_ours(ax: Axes, found: list[Contest], steps: list[float]) -> None:
+def _draw_ours(
+    ax: Axes, found: list[Contest], steps: list[float], looks: dict[str, style.Look]
+) -> None:
     for place, contest in enumerate(found):
         offset = (place - (len(found) - 1) / 2) * 0.12
         for filled in (False, True):
@@ -153,7 +156,7 @@ def _draw_ours(ax: Axes, found: list[Contest], steps: list[float]) -> None:
                 for step in steps
             ]
             means, stds = zip(*values, strict=True)
-            line = style.line(contest.paci.variant)
+            line = looks[contest.paci.label]
             ax.errorbar(
                 np.arange(len(steps)) + offset,
                 means,

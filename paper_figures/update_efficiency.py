@@ -53,9 +53,10 @@ def note(_: pd.DataFrame) -> str:
 def draw(frames: Frames) -> Figure:
     worth = _worth(frames)
     fig, axes = style.panels(len(worth))
+    looks = style.looks(cell.variant for found in worth.values() for cell, _ in found)
     for ax, (setting, found) in zip(axes, worth.items(), strict=True):
         for cell, efficiency in found:
-            line = style.line(cell.variant)
+            line = looks[cell.variant.label]
             mean = efficiency.mean(axis=1)
             half = efficiency.apply(lambda row: mean_and_interval(row)[1], axis=1)
             ax.plot(mean.index, mean, **line)
@@ -67,7 +68,7 @@ def draw(frames: Frames) -> Figure:
         ax.axhline(1, color=style.INK, linewidth=0.6)
         ax.set(xlim=(0, 1), ylim=(0, 1.2), xlabel="share of training", ylabel="update efficiency E")
         ax.set_title(style.setting_title(setting, [cell.seeds for cell, _ in found]))
-    style.legend(fig, [cell.variant for found in worth.values() for cell, _ in found])
+    style.legend(fig, looks)
     axes[0].legend(
         handles=[
             Line2D([], [], marker="o", fillstyle="none", color=style.GREY, linestyle="",
@@ -75,7 +76,7 @@ def draw(frames: Frames) -> Figure:
         ],
         loc="lower right",
     )  # fmt: skip
-    style.footnote(
+    style.caption(
         fig,
         "Mean over seeds, with the 95 % interval.",
         style.partial_note(frames.of(NEEDS).partial),

@@ -4,7 +4,6 @@ import sys
 from fractions import Fraction
 from typing import NamedTuple
 
-import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -14,6 +13,7 @@ from analysis import Frames
 from analysis.extrapolation.simulations import broadest, simulations
 from paper_figures import style
 from paper_figures.command import main
+from paper_figures.format import COLUMN, current
 
 NEEDS = "simulations"
 AS_PACI = "async-1f1b"  # its times are those of PACI without slack: it updates more often
@@ -54,7 +54,10 @@ def note(_: pd.DataFrame) -> str:
 
 def draw(frames: Frames) -> Figure:
     panels = _panels(simulations(frames))
-    fig, axes = plt.subplots(1, len(panels), figsize=(2 * style.COLUMN, 2.6), sharey=True)
+    shape = (len(panels), 1) if current().is_narrow else (1, len(panels))
+    width = COLUMN if current().is_narrow else 2 * COLUMN / len(panels)
+    fig, grid = style.grid(*shape, 2.6, width, sharey=True)
+    axes = list(grid.flat)
     lines = _lines(pd.concat([panel.points for panel in panels]))
     for ax, panel in zip(axes, panels, strict=True):
         for name, look in lines.items():
@@ -70,10 +73,10 @@ def draw(frames: Frames) -> Figure:
         [Line2D([], [], markersize=3, **look) for look in lines.values()],
         list(lines),
         loc="outside upper center",
-        ncols=4,
+        ncols=2 if current().is_narrow else 4,
         columnspacing=1.2,
     )
-    style.footnote(
+    style.caption(
         fig,
         "Simulated; times in forwards of a micro-batch, a backward takes two. async-1f1b is timed "
         "like paci with slack 0.",
