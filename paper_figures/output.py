@@ -87,14 +87,17 @@ def narrow_file(name: str) -> str:
     return f"narrow/{name}.png"
 
 
-def save_captions(items: dict[str, Item], folder: Path) -> Path:
-    """Write captions.md: the caption of every figure, which its image does not hold."""
+def save_captions(items: dict[str, Item], folder: Path) -> None:
+    """Write captions.md: what stands below each figure in a paper, and not in its image."""
     texts = [
         f"**{item.name}.** {item.title} {item.caption}".strip()
         for item in items.values()
         if item.state == MADE and item.caption
     ]
-    return write(folder / "captions.md", ("\n\n".join(texts) + "\n").encode())
+    if texts:
+        write(folder / "captions.md", ("\n\n".join(texts) + "\n").encode())
+    else:
+        (folder / "captions.md").unlink(missing_ok=True)
 
 
 def on_screen(table: pd.DataFrame, file: Path) -> str:

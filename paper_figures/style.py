@@ -103,18 +103,27 @@ def _usual(variant: Variant) -> Look:
 
 
 def looks(variants: Iterable[Variant]) -> dict[str, Look]:
-    """Return colour and dashes for the label of each variant that a figure shows, no two alike."""
+    """Return colour and dashes for the label of each variant that a figure shows, no two alike.
+
+    A variant looks the same in every figure, unless it shares its usual look with another one that
+    is shown. The paper's methods then keep theirs.
+    """
+    shown = sorted(set(variants))
     found: dict[str, Look] = {}
-    for variant in sorted(set(variants)):
+    left = []
+    for variant in sorted(shown, key=lambda it: not it.in_paper):
+        if _usual(variant) in found.values():
+            left.append(variant)
+        else:
+            found[variant.label] = _usual(variant)
+    for variant in left:
         spare = (
             {"color": colour, "linestyle": dashes}
-            for dashes in DASHES
             for colour in dict.fromkeys((_usual(variant)["color"], *PALETTE))
+            for dashes in DASHES
         )
-        found[variant.label] = next(
-            look for look in (_usual(variant), *spare) if look not in found.values()
-        )
-    return found
+        found[variant.label] = next(look for look in spare if look not in found.values())
+    return {variant.label: found[variant.label] for variant in shown}
 
 
 def distinct(number: int) -> Look:

@@ -9,6 +9,7 @@ from importlib import import_module
 import pandas as pd
 import pytest
 from matplotlib.testing.compare import compare_images
+from PIL import Image
 
 from analysis import read_runs
 from analysis.manifest import read_manifest
@@ -25,7 +26,13 @@ OF_RUNS = [
 
 
 def contents(folder):
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+def names_in(folder):
+    """The names of the files in `folder`, without their endings."""
+    return {path.stem for path in folder.iterdir() if path.is_file()}
 
 
 @pytest.mark.stress
@@ -45,7 +52,11 @@ def test_everything_is_made_twice_the_same(study, tmp_path, capsys):
     )
     first = contents(tmp_path / "a")
     assert first == contents(tmp_path / "b")
-    assert {name.partition(".")[0] for name in first} == {*OF_RUNS, "manifest"}
+    assert {name.partition(".")[0] for name in first if "/" not in name} == {
+        *OF_RUNS,
+        "captions",
+        "manifest",
+    }
     said = capsys.readouterr().out
     assert "does not hold" in said
     assert "Not made" not in said
@@ -55,8 +66,63 @@ def test_everything_is_made_twice_the_same(study, tmp_path, capsys):
 def test_one_script_alone(name, q1):
     assert name in scripts()
     assert main([name], [str(q1)]) == 0
-    made = {path.stem for path in (q1 / "figures").iterdir()}
-    assert made == {name, "manifest"}
+    assert names_in(q1 / "figures") == {name, "captions", "manifest"}
+
+
+def test_a_figure_is_drawn_again_only_if_its_inputs_or_options_change(q1, monkeypatch, capsys):
+    drawn = []
+    draw = training_loss.draw
+    monkeypatch.setattr(training_loss, "draw", lambda frames: drawn.append(1) or draw(frames))
+    name, out = "figure_5_training_loss", q1 / "figures"
+    assert main([name], [str(q1)]) == 0
+    first = contents(out)
+    assert main([name], [str(q1)]) == 0
+    assert len(drawn) == 1
+    assert contents(out) == first
+    assert capsys.readouterr().out.endswith(", 1 figure as before\n")
+
+    (out / f"{name}.pdf").unlink()
+    assert main([name], [str(q1)]) == 0
+    assert len(drawn) == 2
+    assert contents(out) == first
+
+    assert main([name], [str(q1), "--serif"]) == 0
+    assert len(drawn) == 3
+    log = q1 / "paci-s1" / "metrics.jsonl"
+    log.write_text(log.read_text().replace('"loss": 2', '"loss": 3'))
+    assert main([name], [str(q1)]) == 0
+    assert len(drawn) == 4
+
+
+def test_a_caption_stands_in_the_image_only_where_asked(q1):
+    name = "figure_5_training_loss"
+    heights = {}
+    for option in ([], ["--caption"]):
+        main([name], [str(q1), *option])
+        with Image.open(q1 / "figures" / f"{name}.png") as image:
+            heights[bool(option)] = image.height
+        assert "Mean and ± 1 std over seeds" in (q1 / "figures" / "captions.md").read_text()
+        assert style.BREAK in read_manifest(q1 / "figures")[name].caption
+    assert heights[False] == heights[True]  # the caption takes its room from the panels
+
+
+@pytest.mark.parametrize(
+    ("width", "inches"), [("column", 3.3), ("full", 6.6), ("5", 5.0), (None, 6.6)]
+)
+def test_an_image_is_as_wide_as_asked_at_300_dots_per_inch(width, inches, q1, q2):
+    """Two panels, one for each folder of runs."""
+    options = ["--width", width] if width else []
+    assert main(["drift"], [str(q1), *options]) == 0
+    with Image.open(q1 / "figures" / "drift.png") as image:
+        assert image.width == pytest.approx(300 * inches, abs=1)
+        assert image.info["dpi"] == pytest.approx((300, 300), abs=0.1)
+
+
+@pytest.mark.parametrize("width", ["wide", "1", "-3", "nan"])
+def test_an_unusable_width_is_refused(width, q1, capsys):
+    with pytest.raises(SystemExit):
+        main(["drift"], [str(q1), f"--width={width}"])
+    assert "write column, full, or 2 to 20 inches" in capsys.readouterr().err
 
 
 def test_the_claims_of_one_question(q1, capsys):
@@ -129,15 +195,12 @@ def test_a_script_that_breaks_is_named_and_stops_no_other(q1, monkeypatch, capsy
 
     monkeypatch.setattr(drift, "draw", unfinished)
     monkeypatch.setattr(stability, "table", lambda frames: {}["key"])
-    assert main(names, [str(q1)]) == 1
+    assert main(names, [str(q1), "--serif"]) == 1  # to be drawn again
     said = capsys.readouterr()
     assert "Broken, which is a bug:\n  drift: " in said.out
     assert "\n  table_3_stability: KeyError: 'key'." in said.out
     assert "Traceback" in said.err
-    assert {path.stem for path in (q1 / "figures").iterdir()} == {
-        "figure_5_training_loss",
-        "manifest",
-    }
+    assert names_in(q1 / "figures") == {"figure_5_training_loss", "captions", "manifest"}
     assert read_manifest(q1 / "figures")["drift"].state == "broken"
 
 
@@ -147,7 +210,7 @@ def test_what_the_runs_no_longer_give_is_removed(q1, capsys):
     for folder in q1.glob("*-s*"):
         (folder / "status.json").unlink()
     assert main(["table_3_stability"], [str(q1)]) == 1
-    left = {path.name for path in (q1 / "figures").iterdir()}
+    left = {path.name for path in (q1 / "figures").iterdir() if path.is_file()}
     assert left == {"table_3_stability.mine.csv", "manifest.json"}
 
 
