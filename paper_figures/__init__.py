@@ -15,10 +15,11 @@ Beyond the paper:
     claims                          every claim, and whether it holds
     drift                           the drift of every stage against its bound
     delay_or_inconsistency          what PACI's distance from flush is made of
-    extras                          stability of methods that the paper does not train
+    final_loss                      final loss, perplexity and drift of every training run
     memory_parts                    peak memory rank by rank, split into what it is for
     update_efficiency               how many updates of flush an update is worth
     utilisation                     jitter, late messages and depth, and what slack buys
+    throughput_of_methods           tokens per second of every method
     training_loss                   Figure 5 with every training run, whatever its method
     validation_perplexity           Figure 6 with every training run
     zero_bubble                     the simulator against published bubble rates

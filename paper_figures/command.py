@@ -9,6 +9,8 @@ from math import inf
 from pathlib import Path
 from pkgutil import iter_modules
 
+import pandas as pd
+
 import paper_figures
 from analysis import Frames, NoRuns, read_runs
 from analysis.manifest import BROKEN, MADE, REFUSED, Item, counted, read_manifest
@@ -19,6 +21,7 @@ from paper_figures.make import make, needs_of, parameters_of
 from paper_figures.output import (
     NotWritable,
     check_writable,
+    is_judged,
     on_screen,
     save_captions,
     save_manifest,
@@ -88,8 +91,10 @@ def main(names: list[str] | None = None, argv: list[str] | None = None) -> int:
     for name in [*(name for name in shown if name != "claims"), "claims"]:
         if (table := tables.get(name)) is None:
             continue
-        if name == "claims" and args.question:
-            table = table[table["question"] == args.question]
+        if name == "claims":
+            table = _to_print(table, args.question, read)
+        if table.empty:
+            continue
         title, note = name.replace("_", " "), items[name].note
         print(f"\n{title}\n\n{on_screen(table, out / f'{name}.md')}")
         if names and note:
@@ -127,6 +132,16 @@ def _read(root: Path) -> Frames | NoRuns:
     read = counted(len(frames.runs), "run")
     print(f"read {read} in {time.perf_counter() - started:.1f} s", flush=True)
     return frames
+
+
+def _to_print(claims: pd.DataFrame, question: str | None, read: Frames | NoRuns) -> pd.DataFrame:
+    """Return the claims of `question`, if one is asked for, or all that the runs say anything of:
+    those of the extrapolation need no runs."""
+    if question:
+        return claims[claims["question"] == question]
+    if isinstance(read, Frames) and read.simulations.empty:
+        claims = claims[claims["question"] != "extrapolation"]
+    return claims if is_judged(claims).any() else claims.head(0)
 
 
 def _inputs(item: Item | None) -> str:

@@ -14,7 +14,7 @@ from tabulate import tabulate
 
 import runlog
 from analysis.claims import RULE
-from analysis.claims.verdicts import UNTESTED
+from analysis.claims.verdicts import UNTESTABLE, UNTESTED
 from analysis.manifest import FILE, MADE, Item, as_json, read_manifest
 
 WIDTH = 100
@@ -103,18 +103,24 @@ def save_captions(items: dict[str, Item], folder: Path) -> None:
 def on_screen(table: pd.DataFrame, file: Path) -> str:
     """Return the table as text that fits the terminal: one for each question, if there are several.
 
-    Columns that are the same in all rows are said once, above. Claims that were not tested are
+    Columns that are the same in all rows are said once, above. Claims without a verdict are
     counted; `file` has them, and the answers of the rules to the paper's own numbers.
     """
     shown = readable(table).drop(columns=RULE, errors="ignore")
     parts = [shown]
     if "verdict" in shown:
-        tested = shown[shown["verdict"] != UNTESTED]
+        tested = shown[is_judged(shown)]
         parts = [part for _, part in tested.groupby("question", sort=False)]
     texts = [_fitted(part, get_terminal_size((WIDTH, 24)).columns) for part in parts]
     if left_out := len(shown) - sum(map(len, parts)):
-        texts.append(f"Left out, as {UNTESTED}: {left_out} of {len(shown)}. All are in {file}.")
+        left = f"{left_out} of {len(shown)}"
+        texts.append(f"Left out, as not tested or not testable: {left}. All are in {file}.")
     return "\n\n".join(texts)
+
+
+def is_judged(claims: pd.DataFrame) -> pd.Series:
+    """Return whether there were runs to judge each of the claims by."""
+    return ~claims["verdict"].isin([UNTESTED, UNTESTABLE])
 
 
 def _fitted(shown: pd.DataFrame, width: int) -> str:

@@ -61,7 +61,11 @@ def note(made: pd.DataFrame) -> str:
 
 
 def draw(frames: Frames) -> Figure:
-    made = of_paper(cells(frames))
+    return draw_cells(of_paper(cells(frames)), frames)
+
+
+def draw_cells(made: list[Cell], frames: Frames) -> Figure:
+    """Draw the final losses of cells, a panel for each setting."""
     settings = by_setting(made)
     most = max(len(group) for group in settings.values())
     fig, axes = style.panels(len(settings), height=0.9 + 0.32 * most)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import PAGES, ROOT, commands
+from tests.docs.pages import PAGES, ROOT, blocks, commands
 
 NOT_RUN = {
     r"^make (test|lint|bench|install|docs-check)\b": "continuous integration, or minutes",
@@ -54,9 +54,27 @@ def test_commands_name_what_exists(page):
             assert importlib.util.find_spec(module), command
 
 
+OWN = ROOT / "docs" / "own-experiments.md"
+
+
 @pytest.mark.docs
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_commands_work(page, tmp_path):
+    run_page(page, tmp_path)
+
+
+@pytest.mark.stress
+def test_a_session_of_ones_own(tmp_path):
+    run_page(OWN, tmp_path)
+    program = "".join(blocks(OWN, "python")) + "print(len(frames.runs), len(final), len(drift))"
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "8 8 64\n"
+
+
+def run_page(page: Path, tmp_path: Path) -> None:
+    """Run the commands of `page` in a copy of the project in `tmp_path`."""
     lines = [at_smoke_scale(command) for command in commands(page) if is_run(command)]
     if not lines:
         pytest.skip("the page has no command to run")

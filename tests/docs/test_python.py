@@ -2,6 +2,8 @@
 
 import ast
 import re
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -10,9 +12,15 @@ from torch import nn
 from paci.distributed.launch import spawn
 from tests.docs.pages import ROOT, blocks
 
-README, SIMULATE, TRAIN, DISTRIBUTED = (
+README, SIMULATE, TRAIN, DISTRIBUTED, API = (
     ROOT / page
-    for page in ("README.md", "docs/simulate.md", "docs/train.md", "docs/distributed.md")
+    for page in (
+        "README.md",
+        "docs/simulate.md",
+        "docs/train.md",
+        "docs/distributed.md",
+        "docs/api.md",
+    )
 )
 
 
@@ -53,6 +61,21 @@ def test_training_runs_on_any_modules(page):
     names = {"torch": torch, "batches": batches, **stages}
     exec("import paci\n" + blocks(page, "python")[0], names)
     assert len(names["segment"].losses) == 8
+
+
+def test_the_page_on_the_interface(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    *inside, processes, simulation = blocks(API, "python")
+    names = {}
+    for block in (*inside, simulation):
+        exec(block, names)
+    assert len(capsys.readouterr().out.splitlines()) == 4  # updates
+    assert names["pipeline"].microbatch == 16
+    assert names["run"].max_drift[0] == 2
+    program = tmp_path / "ranks.py"
+    program.write_text(f"{inside[0]}{processes}    print(len(losses))\n")
+    done = subprocess.run([sys.executable, program], capture_output=True, text=True, check=True)
+    assert done.stdout == "16\n"
 
 
 def test_the_readme_is_short():

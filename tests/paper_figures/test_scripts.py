@@ -245,7 +245,7 @@ def test_a_diverged_method_breaks_no_figure_and_is_not_averaged(q1):
         (folder / "metrics.jsonl").write_text("".join(log))
         (folder / "status.json").write_text('{"state": "failed", "why": "diverged"}')
     assert main(OF_RUNS, [str(q1)]) == 0
-    made = pd.read_csv(q1 / "figures" / "extras.csv")
+    made = pd.read_csv(q1 / "figures" / "final_loss.csv")
     final = made.set_index("variant").loc["async-1f1b"]
     assert final["diverged"] == 2
     assert pd.isna(final["final loss"])
