@@ -7,6 +7,7 @@ In the order in which a number is made:
     variants cells             a method as a line of a table, and its runs, which differ by seed
     statistics steady_state    means, spreads and intervals; seconds per update in steady state
     efficiency comparison      what an update is worth; any runs by any settings
+    study                      the numbers of an experiment on precision, recomputation or clipping
     counterparts               the number of the paper that stands beside ours
     q1/                        stability: drift of the weights, delay and inconsistency
     q2/                        time to a perplexity, and speed-ups
@@ -17,7 +18,7 @@ In the order in which a number is made:
                                `python -m analysis.report`
 """
 
-from analysis.cells import CannotAnswer, Cell, Setting, by_setting, cells, of_paper
+from analysis.cells import CannotAnswer, Cell, Setting, by_setting, cells, of_paper, planned
 from analysis.frames import Frames
 from analysis.runs import NoRuns, read_runs
 from analysis.variants import Variant
@@ -32,5 +33,6 @@ __all__ = [
     "by_setting",
     "cells",
     "of_paper",
+    "planned",
     "read_runs",
 ]

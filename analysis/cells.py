@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from itertools import groupby
 from typing import NamedTuple
@@ -163,7 +163,7 @@ def cells(frames: Frames) -> list[Cell]:
         raise CannotAnswer("no training run is completed")
     varied = _varied(mine.used)
     made = []
-    for key, runs in mine.used.groupby([*PLACE, "recipe"]):
+    for key, runs in mine.used.groupby(KEY):
         scale, clock, batch, variant, recipe = key
         other = _named(recipe, varied)
         made.append(Cell(scale, clock, int(batch), variant, runs["seed"].to_dict(), mine, other))
@@ -172,6 +172,31 @@ def cells(frames: Frames) -> list[Cell]:
 
 PLACE = ["scale", "clock", "batch", "variant"]
 """The columns of `Frames.runs` that make a cell, besides the recipe."""
+KEY = [*PLACE, "recipe"]
+
+
+PLAN = ("trainings", "extras", "q1")
+"""The experiments of the paper's plan of trainings, and of the extras beside it; q1 is that of
+older versions."""
+
+
+def planned(frames: Frames) -> list[Cell]:
+    """Return the cells of the paper's plan or, if there is none of it, all cells. Raises
+    CannotAnswer if there is none."""
+    found = of_experiments(frames, PLAN)
+    return cells(frames if found.used.empty else found)
+
+
+def of_experiments(frames: Frames, experiments: Sequence[str]) -> Frames:
+    """Return the same frames with only the trainings of these experiments, and with those of other
+    experiments that are the same but for their seed."""
+    mine = frames.of(TRAINING)
+    runs = mine.runs.dropna(subset=["experiment", "recipe"])
+    keys = [tuple(key) for key in runs[KEY].itertuples(index=False)]
+    wanted = {
+        key for key, name in zip(keys, runs["experiment"], strict=True) if name in experiments
+    }
+    return replace(mine, runs=runs[[key in wanted for key in keys]])
 
 
 def _varied(runs: pd.DataFrame) -> list[str]:

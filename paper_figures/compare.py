@@ -25,8 +25,6 @@ from paper_figures.output import (
 )
 from runlog.terminal import tolerant_output
 
-NAME = "compare"
-
 
 @tolerant_output()
 def main(argv: list[str] | None = None) -> int:
@@ -40,15 +38,18 @@ def main(argv: list[str] | None = None) -> int:
     except (CannotAnswer, NoRuns, NotWritable) as error:
         print(error, file=sys.stderr)
         return 2
+    name = f"compare_{args.metric}"
     title = f"{METRICS[args.metric].label} by {' and '.join(by)}"
-    files = [*save_figure(draw(table, by, args.metric), out, NAME), *save_table(table, out, NAME)]
+    figure = draw(table, by, args.metric)
+    caption = style.finish(figure)
+    files = [*save_figure(figure, out, name), *save_table(table, out, name)]
     used = tuple(frames.of(METRICS[args.metric].task).used.index)
     item = Item(
-        NAME, title, (METRICS[args.metric].task,), MADE, files=tuple(it.name for it in files),
-        runs=used, known=len(used), seeds=0,
+        name, title, (METRICS[args.metric].task,), MADE, files=tuple(it.name for it in files),
+        caption=caption, runs=used, known=len(used), seeds=0,
     )  # fmt: skip
-    save_manifest({NAME: item}, out)
-    print(f"{title}\n\n{on_screen(table, out / f'{NAME}.md')}\n\n{out / f'{NAME}.png'}")
+    save_manifest({name: item}, out)
+    print(f"{title}\n\n{on_screen(table, out / f'{name}.md')}\n\n{out / f'{name}.png'}")
     return 0
 
 

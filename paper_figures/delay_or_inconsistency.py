@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from analysis import CannotAnswer, Frames, Setting, by_setting, cells
+from analysis import CannotAnswer, Frames, Setting, by_setting, planned
 from analysis.q1.control import PARTS, Split, flush_of, splits
 from paper_figures import style
 from paper_figures.command import main
@@ -77,7 +77,7 @@ def draw(frames: Frames) -> Figure:
 def _settings(frames: Frames) -> dict[Setting, list[Split]]:
     found = {
         setting: list(splits(group, flush_of(group)))
-        for setting, group in by_setting(cells(frames)).items()
+        for setting, group in by_setting(planned(frames)).items()
     }
     found = {setting: these for setting, these in found.items() if these}
     if not found:

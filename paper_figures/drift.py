@@ -9,7 +9,7 @@ from matplotlib.colors import Colormap, LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from analysis import CannotAnswer, Cell, Frames, cells
+from analysis import CannotAnswer, Cell, Frames, planned
 from analysis.manifest import counted
 from analysis.q1.drift import drift_histogram, largest_drift, mean_movement
 from paper_figures import style
@@ -101,7 +101,7 @@ def _batches(group: list[Cell]) -> str:
 def _by_variant(frames: Frames) -> list[tuple[tuple[str, str], list[Cell]]]:
     """Group cells by variant over its batch sizes, which do not change the order of actions."""
     groups: dict[tuple, list[Cell]] = {}
-    for cell in cells(frames):
+    for cell in planned(frames):
         if cell.stages["drift"].map(bool).any():
             groups.setdefault((cell.scale, cell.clock, cell.variant), []).append(cell)
     if not groups:

@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis import Cell, Frames, by_setting, cells, of_paper
+from analysis import Cell, Frames, by_setting, of_paper, planned
 from analysis.statistics import smoothed
 from paper_figures import style
 from paper_figures.command import main
@@ -20,7 +20,7 @@ INSET = (0.46, 0.4, 0.52, 0.58)  # left, bottom, width and height in a panel
 
 
 def draw(frames: Frames) -> Figure:
-    return curves(of_paper(cells(frames)), frames)
+    return curves(of_paper(planned(frames)), frames)
 
 
 def curves(made: list[Cell], frames: Frames) -> Figure:

@@ -5,7 +5,7 @@ import sys
 
 from matplotlib.figure import Figure
 
-from analysis import CannotAnswer, Cell, Frames, by_setting, cells, of_paper
+from analysis import CannotAnswer, Cell, Frames, by_setting, of_paper, planned
 from paper_figures import style
 from paper_figures.command import main
 
@@ -13,7 +13,7 @@ NEEDS = "training"
 
 
 def draw(frames: Frames) -> Figure:
-    return curves(of_paper(cells(frames)), frames)
+    return curves(of_paper(planned(frames)), frames)
 
 
 def curves(made: list[Cell], frames: Frames) -> Figure:

@@ -6,7 +6,7 @@ import sys
 import pandas as pd
 from matplotlib.figure import Figure
 
-from analysis import Cell, Frames, by_setting, cells, of_paper
+from analysis import Cell, Frames, by_setting, of_paper, planned
 from analysis.counterparts import papers_batch, papers_row
 from analysis.statistics import FINAL_FRACTION, mean_and_std, rms_of_std
 from paper_figures import style
@@ -19,7 +19,7 @@ NEEDS = "training"
 def table(frames: Frames) -> pd.DataFrame:
     """Return, per variant and batch, final loss ± across-seed std (ddof=1), and the RMS of that
     std over bins of equal tokens; the paper's beside ours."""
-    return stability(of_paper(cells(frames)))
+    return stability(of_paper(planned(frames)))
 
 
 def stability(made: list[Cell]) -> pd.DataFrame:
@@ -61,7 +61,7 @@ def note(made: pd.DataFrame) -> str:
 
 
 def draw(frames: Frames) -> Figure:
-    return draw_cells(of_paper(cells(frames)), frames)
+    return draw_cells(of_paper(planned(frames)), frames)
 
 
 def draw_cells(made: list[Cell], frames: Frames) -> Figure:

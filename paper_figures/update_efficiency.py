@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from analysis import CannotAnswer, Cell, Frames, Setting, by_setting, cells
+from analysis import CannotAnswer, Cell, Frames, Setting, by_setting, planned
 from analysis.efficiency import at_share, flush_of, from_losses, implied
 from analysis.statistics import mean_and_interval
 from paper_figures import style
@@ -88,7 +88,7 @@ def _worth(frames: Frames) -> dict[Setting, list[tuple[Cell, pd.DataFrame]]]:
     """Return each method with its E, by setting; CannotAnswer if none can be compared with
     flush."""
     found: dict[Setting, list[tuple[Cell, pd.DataFrame]]] = {}
-    for setting, group in by_setting(cells(frames)).items():
+    for setting, group in by_setting(planned(frames)).items():
         for cell in group:
             flush = flush_of(cell, group)
             if flush is None or cell.variant.is_flush:

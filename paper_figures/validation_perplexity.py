@@ -4,7 +4,7 @@ import sys
 
 from matplotlib.figure import Figure
 
-from analysis import CannotAnswer, Frames, cells
+from analysis import CannotAnswer, Frames, cells, planned
 from paper_figures.command import main
 from paper_figures.figure_6_validation_perplexity import curves
 
@@ -13,7 +13,7 @@ NEEDS = "training"
 
 def draw(frames: Frames) -> Figure:
     made = cells(frames)
-    if all(cell.variant.in_paper for cell in made):
+    if len(made) == len([cell for cell in planned(frames) if cell.variant.in_paper]):
         raise CannotAnswer("Figure 6 shows all training runs that there are")
     return curves(made, frames)
 

@@ -33,6 +33,11 @@ RUNS = {
         [*TRAININGS, *REAL, FLUSH, "method.accumulation=4"],
         [*TRAININGS, *REAL, PACI, "method.accumulation=4", "timeline=true"],
     ],
+    "training-studies": [
+        ["experiment=precision", "tokens=2560", PACI, "executor.precision=bfloat16"],
+        ["experiment=recompute", "tokens=2560", PACI, "executor.recompute=stage"],
+        ["experiment=clipping", "tokens=2560", PACI, "optimizer.clip=stage"],
+    ],
     "training-emulated": [["executor=emulated", "stages=2", "tokens=2560"]],
     "throughput-q2": [
         [*Q2, FLUSH, "method.accumulation=4"],

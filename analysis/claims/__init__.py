@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from analysis.cells import CannotAnswer, cells
+from analysis.cells import CannotAnswer, planned
 from analysis.claims.efficiency import efficiency_claims
 from analysis.claims.extrapolation import extrapolation_claims
 from analysis.claims.papers_own import papers_own
@@ -28,9 +28,9 @@ def all_claims(
     which says so. Rows are never pooled over scales or clocks.
     """
     answers = {
-        "q1": lambda: q1_claims(cells(frames), published),
-        "q2": lambda: q2_claims(cells(frames), frames, published, thresholds),
-        "efficiency": lambda: efficiency_claims(cells(frames)),
+        "q1": lambda: q1_claims(planned(frames), published),
+        "q2": lambda: q2_claims(planned(frames), frames, published, thresholds),
+        "efficiency": lambda: efficiency_claims(planned(frames)),
         "q3": lambda: q3_claims(frames, published),
         "extrapolation": lambda: extrapolation_claims(
             published("zero_bubble"), published("zero_bubble_times")

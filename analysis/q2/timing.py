@@ -22,7 +22,7 @@ from math import isfinite
 
 import pandas as pd
 
-from analysis.cells import CannotAnswer, Cell, cells, of_paper
+from analysis.cells import CannotAnswer, Cell, of_paper, planned
 from analysis.frames import Frames
 from analysis.q2.rates import GIVEN_COSTS, on_clocks, rates_of_q2
 from analysis.q2.thresholds import PAPERS_WAY, Thresholds, lowest_common
@@ -157,7 +157,7 @@ class Timings:
     def of_paper(cls, frames: Frames, thresholds: Thresholds = PAPERS_WAY) -> "Timings":
         """Return the times of the methods that the paper trains. Raises CannotAnswer if none has
         one; see `timed`."""
-        made, left_out = timed(of_paper(on_clocks(cells(frames), frames)))
+        made, left_out = timed(of_paper(on_clocks(planned(frames), frames)))
         return cls(made, frames, thresholds, left_out)
 
     def as_trained(self, cell: Cell) -> Timed:

@@ -63,9 +63,9 @@ def test_the_command_writes_a_table_and_a_figure(study, capsys):
     assert main([str(study), "--by", "optimizer.lr,method.slack"]) == 0
     said = capsys.readouterr().out
     assert said.startswith("final training loss (nats per token) by optimizer.lr and method.slack")
-    assert said.endswith(f"{study / 'figures' / 'compare.png'}\n")
-    assert {file.name for file in (study / "figures").glob("compare.*")} == {
-        f"compare.{kind}" for kind in ("png", "pdf", "csv", "md", "tex")
+    assert said.endswith(f"{study / 'figures' / 'compare_loss.png'}\n")
+    assert {file.name for file in (study / "figures").glob("compare_loss.*")} == {
+        f"compare_loss.{kind}" for kind in ("png", "pdf", "csv", "md", "tex")
     }
 
 
