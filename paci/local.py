@@ -161,16 +161,16 @@ class LocalPipeline:
         """Return the `value` of every process: there is one."""
         return [value]
 
-    def save(self, folder: Path, keep: int = 2) -> None:
+    def save(self, folder: str | Path, keep: int = 2) -> None:
         """Write a checkpoint below `folder`; see `paci.checkpoint`.
 
         Raises RuntimeError inside a segment and after one that was cut short.
         """
         self._guard.check_drained("save")
         state = {"microbatch": self.microbatch, "seconds": self.seconds}
-        checkpoint.save(folder, self.stages, state, keep)
+        checkpoint.save(Path(folder), self.stages, state, keep)
 
-    def load(self, folder: Path) -> bool:
+    def load(self, folder: str | Path) -> bool:
         """Go on from the newest valid checkpoint below `folder`, however many stages wrote it.
 
         Return whether there is one.
@@ -178,7 +178,7 @@ class LocalPipeline:
         Raises ValueError if it does not fit the stages.
         """
         self._guard.check_drained("load")
-        newest = checkpoint.newest(folder)
+        newest = checkpoint.newest(Path(folder))
         if newest is None:
             return False
         state, tensors = checkpoint.read(newest, self.stages)

@@ -59,10 +59,10 @@ class Pipeline(Protocol):
     def evaluate(self, batches: Iterable[Batch]) -> float:
         """Return the mean loss over `batches` in evaluation mode, and leave no trace."""
 
-    def save(self, folder: Path, keep: int = 2) -> None:
+    def save(self, folder: str | Path, keep: int = 2) -> None:
         """Write a checkpoint below `folder` and drop all but the newest `keep`."""
 
-    def load(self, folder: Path) -> bool:
+    def load(self, folder: str | Path) -> bool:
         """Go on from the newest valid checkpoint below `folder`; return whether there is one."""
 
     def gather(self, value: T) -> list[T]:

@@ -111,10 +111,11 @@ def on_screen(table: pd.DataFrame, file: Path) -> str:
     if "verdict" in shown:
         tested = shown[is_judged(shown)]
         parts = [part for _, part in tested.groupby("question", sort=False)]
-    texts = [_fitted(part, get_terminal_size((WIDTH, 24)).columns) for part in parts]
+    width = get_terminal_size((WIDTH, 24)).columns
+    texts = [_fitted(part, width) for part in parts]
     if left_out := len(shown) - sum(map(len, parts)):
-        left = f"{left_out} of {len(shown)}"
-        texts.append(f"Left out, as not tested or not testable: {left}. All are in {file}.")
+        left = f"Left out, as not tested or not testable: {left_out} of {len(shown)}."
+        texts.append(textwrap.fill(f"{left} All are in {file}.", width))
     return "\n\n".join(texts)
 
 

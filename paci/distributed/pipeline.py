@@ -219,7 +219,7 @@ class DistributedPipeline:
         self._failures.check_unbroken()
         return self._ranks.gather(value)
 
-    def save(self, folder: Path, keep: int = 2) -> None:
+    def save(self, folder: str | Path, keep: int = 2) -> None:
         """Write a checkpoint below `folder`, which all ranks share; see `paci.checkpoint`.
 
         Raises ValueError, at every rank and before it writes, if two stages name a weight alike.
@@ -230,12 +230,12 @@ class DistributedPipeline:
             names = self.gather(checkpoint.names_of(self.stages))
         checkpoint.check_names([name for of_rank in names for name in of_rank])
         with self._failures.guard():
-            parts = self.gather(checkpoint.write_parts(folder, state, self.stages))
+            parts = self.gather(checkpoint.write_parts(Path(folder), state, self.stages))
             if self.rank == 0:
-                checkpoint.commit(folder, state, dict(ChainMap(*parts)), keep)
+                checkpoint.commit(Path(folder), state, dict(ChainMap(*parts)), keep)
             self.gather(None)
 
-    def load(self, folder: Path) -> bool:
+    def load(self, folder: str | Path) -> bool:
         """Go on from the newest valid checkpoint below `folder`, however many stages wrote it.
 
         Return whether there is one.
@@ -245,7 +245,7 @@ class DistributedPipeline:
         """
         self._guard.check_drained("load")
         with self._failures.guard():
-            newest = self.gather(checkpoint.newest(folder) if self.rank == 0 else None)[0]
+            newest = self.gather(checkpoint.newest(Path(folder)) if self.rank == 0 else None)[0]
             if newest is None:
                 return False
             with self._ranks.raise_together():
