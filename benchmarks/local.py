@@ -1,40 +1,42 @@
 """LocalPipeline against a plain training loop, and other policies of weights against live ones."""
 
 import time
-from collections.abc import Sequence
-from statistics import median
+from collections.abc import Callable, Sequence
 
 import torch
 
 import paci
+from benchmarks.rounds import Estimate, in_rounds
 from experiments import models
 from experiments.config import compose
 from experiments.optimizers.optimizer import make_optimizer
 
 VOCABULARY = 257
 STAGES = 8
-REPEATS = 5
+MOST_SECONDS = 45  # of each comparison
 
 
-def measure() -> dict[str, float]:
-    """Return tokens a second of LocalPipeline (8 stages, PACI, the laptop model) over those of a
-    plain loop on the unsplit model: the same micro-batches, accumulation and optimizer.
+def measure() -> dict[str, Estimate]:
+    """Return tokens per second of processor time of LocalPipeline (8 stages, PACI, the laptop
+    model) over those of a plain loop on the unsplit model: the same micro-batches, accumulation and
+    optimizer.
 
-    Micro-batches have 32 sequences, then 8; the laptop's own runs have 2 to 32. The smaller they
-    are, the more it shows that the activations of eight micro-batches in flight leave the
+    Micro-batches have 32 sequences, then 8, then 2; the laptop's own runs have 2 to 32. The smaller
+    they are, the more it shows that the activations of eight micro-batches in flight leave the
     processor's cache before their backward, and what an action costs in Python.
 
     Processor time of other weights over that of live ones is measured at 4 sequences.
     """
     torch.set_num_threads(1)
     return {
-        "local_vs_plain": _local_vs_plain(microbatch=32, windows=12),
-        "local_vs_plain_8_sequences": _local_vs_plain(microbatch=8, windows=29),
+        **_vs_plain("local_vs_plain", microbatch=32, windows=4),
+        **_vs_plain("local_vs_plain_8_sequences", microbatch=8, windows=8),
+        **_vs_plain("local_vs_plain_2_sequences", microbatch=2, windows=16),
         **_vs_live(("stashed", "double-buffered"), microbatch=4, windows=4),
     }
 
 
-def _local_vs_plain(microbatch: int, windows: int) -> float:
+def _vs_plain(key: str, microbatch: int, windows: int) -> dict[str, Estimate]:
     config = compose(["scale=laptop"])
     a = config.method.accumulation
     batches = _batches(windows * a, microbatch, config.model.context)
@@ -51,33 +53,36 @@ def _local_vs_plain(microbatch: int, windows: int) -> float:
                 optimizer.zero_grad()
 
     pipeline = _pipeline(config, a, measure_every=config.measure_every)
-    ratios = []
-    for _ in range(1 + REPEATS):
-        start = time.perf_counter()
-        plain()
-        middle = time.perf_counter()
-        pipeline.train(batches)
-        ratios.append((middle - start) / (time.perf_counter() - middle))
-    return median(ratios[1:])
+    sides = [_processor_time(plain), _processor_time(lambda: pipeline.train(batches))]
+    return in_rounds(sides, lambda seconds: {key: seconds[0] / seconds[1]}, MOST_SECONDS)
 
 
-def _vs_live(others: Sequence[str], microbatch: int, windows: int) -> dict[str, float]:
-    """Return medians over rounds in which all take their turn. A window has as many micro-batches
-    as the pipeline has stages."""
+def _vs_live(others: Sequence[str], microbatch: int, windows: int) -> dict[str, Estimate]:
+    """A window has as many micro-batches as the pipeline has stages."""
     config = compose(["scale=laptop"])
     batches = _batches(windows * STAGES, microbatch, config.model.context)
-    pipelines = {w: _pipeline(config, STAGES, weights=w) for w in ("live", *others)}
-    times = {weights: [] for weights in pipelines}
-    for _ in range(1 + 2 * REPEATS):
-        for weights, pipeline in pipelines.items():
-            start = time.process_time()
-            pipeline.train(batches)
-            times[weights].append(time.process_time() - start)
-    live, *medians = (median(of_rounds[1:]) for of_rounds in times.values())
-    return {
-        f"{weights.replace('-', '_')}_vs_live": own / live
-        for weights, own in zip(others, medians, strict=True)
-    }
+    pipelines = [_pipeline(config, STAGES, weights=w) for w in ("live", *others)]
+    sides = [_processor_time(lambda p=pipeline: p.train(batches)) for pipeline in pipelines]
+    keys = [f"{weights.replace('-', '_')}_vs_live" for weights in others]
+
+    def figures(seconds: Sequence[float]) -> dict[str, float]:
+        live, *rest = seconds
+        return {key: own / live for key, own in zip(keys, rest, strict=True)}
+
+    return in_rounds(sides, figures, MOST_SECONDS)
+
+
+def _processor_time(work: Callable[[], object]) -> Callable[[], float]:
+    """Return a function that does `work` and returns the processor seconds that it took; it is
+    done once now, to warm up."""
+    work()
+
+    def timed() -> float:
+        start = time.process_time()
+        work()
+        return time.process_time() - start
+
+    return timed
 
 
 def _pipeline(config, accumulation: int, **options) -> paci.LocalPipeline:

@@ -12,7 +12,7 @@ from torch import nn
 from paci import Cost
 
 RANKS, M = 8, 32
-EMULATED, EMPTY = 4, 32  # windows of M micro-batches that are timed
+EMULATED, EMPTY = 8, 24  # windows of M micro-batches that are timed
 COST = Cost(forward=0.020, backward=0.040)  # seconds of an emulated stage
 WORK = COST.forward + COST.backward
 KB64, KB512 = 16 * 1024, 128 * 1024  # float32 numbers of an activation of so many bytes
