@@ -173,7 +173,7 @@ def real() -> dict[str, float]:
 def _seconds_of_statistics(rounds: int = 5000) -> float:
     """Return the seconds that a stage takes to record a micro-batch: versions, memory, timeline."""
     module, input = stages.Empty(), torch.zeros(stages.KB64)
-    versions, saved, steps = VersionTracker(4), SavedTensors(module.parameters()), []
+    versions, saved, steps = VersionTracker(4), SavedTensors(tuple(module.parameters())), []
     view = WeightsView(0, saved.parameters)
     start = time.monotonic()
     for microbatch in range(rounds):

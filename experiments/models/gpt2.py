@@ -4,9 +4,11 @@ The model is a list of units, and a stage runs consecutive ones:
 
     embedding | h.0.attn | h.0.mlp | h.1.attn | h.1.mlp | ... | head
 
-The modules are transformers' own, called without the model around them. A stage's parameters have
-the names of `GPT2LMHeadModel`, so weights written by any number of stages load into any other
-number of stages, and into transformers.
+The modules that hold the parameters are transformers' own. A stage's parameters have the names of
+`GPT2LMHeadModel`, so weights written by any number of stages load into any other number of stages,
+and into transformers. What a block computes is written out here: the same operations in the same
+order, bit by bit, without the choices and changes of shape in between, which take as long as the
+mathematics where a micro-batch has a few hundred tokens.
 
 The argument `model` is a node of the `model` configuration group: layers, width, heads, context,
 dropout, initialisation (standard deviation) and residual_initialisation (null: initialisation
@@ -79,12 +81,42 @@ class HalfBlocks(nn.Module):
         self.attention_half, self.mlp_half = attention, mlp
 
     def forward(self, hidden: torch.Tensor) -> torch.Tensor:
+        tokens = hidden.reshape(-1, hidden.shape[-1])
         if self.attention_half:
-            # Without a mask, transformers' attention is causal and uses the fused kernel.
-            hidden = hidden + self.attn(self.ln_1(hidden))[0]
+            tokens = tokens + self.attention(_normalised(self.ln_1, tokens), len(hidden))
         if self.mlp_half:
-            hidden = hidden + self.mlp(self.ln_2(hidden))
-        return hidden
+            tokens = tokens + self.perceptron(_normalised(self.ln_2, tokens))
+        return tokens.view(hidden.shape)
+
+    def attention(self, tokens: torch.Tensor, batch: int) -> torch.Tensor:
+        """Return the output of the causal attention, (batch x context, width) like its input."""
+        attn: Any = self.attn
+        heads, width = attn.num_heads, tokens.shape[-1]
+        joint = _projected(attn.c_attn, tokens).view(batch, -1, 3 * heads, attn.head_dim)
+        query, key, value = (part.transpose(1, 2) for part in joint.split(heads, dim=2))
+        mixed = F.scaled_dot_product_attention(
+            query, key, value, dropout_p=attn.attn_dropout.p if self.training else 0.0,
+            scale=attn.scaling, is_causal=True,
+        )  # fmt: skip
+        mixed = mixed.transpose(1, 2).reshape(-1, width)
+        return self.dropped(attn.resid_dropout, _projected(attn.c_proj, mixed))
+
+    def perceptron(self, tokens: torch.Tensor) -> torch.Tensor:
+        """Return the output of the MLP, (batch x context, width) like its input."""
+        mlp: Any = self.mlp
+        inner = F.gelu(_projected(mlp.c_fc, tokens), approximate="tanh")
+        return self.dropped(mlp.dropout, _projected(mlp.c_proj, inner))
+
+    def dropped(self, dropout: nn.Dropout, tokens: torch.Tensor) -> torch.Tensor:
+        return F.dropout(tokens, dropout.p) if dropout.p and self.training else tokens
+
+
+def _projected(layer: Any, tokens: torch.Tensor) -> torch.Tensor:
+    return torch.addmm(layer.bias, tokens, layer.weight)
+
+
+def _normalised(norm: nn.LayerNorm, tokens: torch.Tensor) -> torch.Tensor:
+    return torch.layer_norm(tokens, norm.normalized_shape, norm.weight, norm.bias, norm.eps)
 
 
 class GPT2Stage(nn.Module):
