@@ -24,9 +24,9 @@ from paci.simulation.event_loop import Step
 from paci.stage.memory import SavedTensors
 from paci.stage.version_tracker import VersionTracker, WeightsView
 
-EMPTY_SECONDS, REAL_SECONDS = 150, 80
+EMPTY_SECONDS, REAL_SECONDS = 120, 60
 PACI = 4 * stages.M  # micro-batches from an empty pipeline to the next
-SEGMENTS = 5  # of PACI's emulated stages that are timed
+SEGMENTS = 4  # of PACI's emulated stages that are timed
 
 OfRank = Mapping[str, float]
 
