@@ -28,15 +28,15 @@ OnWindow = Callable[[list[torch.Tensor], float, float], None]
 
 
 class Engine:
-    """One segment of `count` micro-batches at one rank, which owns `stages`.
+    """One segment at one rank, which owns `stages`.
 
-    first      the number that the segment's micro-batch 0 has in training
-    inbox      messages from other ranks, and notices, which `on_notice` gets
-    senders    {(receiving stage, kind): link}; a message without a link stays at this rank
-    on_window  called by the last stage after each update with the window's losses (scalars), the
-               learning rate, and the time (seconds of `time.monotonic`)
-    gather     returns the value of every rank, all of which call it alike: at the end of every
-               window if gradients are clipped to their global norm
+    microbatches  the segment's, by their numbers in training; the rule counts them from 0
+    inbox         messages from other ranks, and notices, which `on_notice` gets
+    senders       {(receiving stage, kind): link}; a message without a link stays at this rank
+    on_window     called by the last stage after each update with the window's losses (scalars), the
+                  learning rate, and the time (seconds of `time.monotonic`)
+    gather        returns the value of every rank, all of which call it alike: at the end of every
+                  window if gradients are clipped to their global norm
 
     `steps` are the actions done so far, in seconds of `time.monotonic`; `waiting` the seconds
     waited, by cause.
@@ -44,24 +44,22 @@ class Engine:
 
     def __init__(
         self,
-        rank: int,
         rule: Schedule,
         stages: Sequence[Stage],
-        count: int,
-        first: int,
+        microbatches: range,
         inbox: Inbox,
         senders: Mapping[tuple[int, str], Sender],
         on_notice: Callable[[Notice | None], None],
         on_window: OnWindow | None,
         gather: Callable[[dict[int, float]], list[dict[int, float]]],
     ):
-        self.rank = rank
+        self.rank = rule.rank_of[stages[0].index]
         self.rule = rule
         self.stages = {stage.index: stage for stage in stages}
         self.views = tuple(StageView(stage.index, stage.is_last) for stage in stages)
         self.view_of = {view.index: view for view in self.views}
-        self.count = count
-        self.first = first
+        self.count = len(microbatches)
+        self.first = microbatches.start
         self.inbox = inbox
         self.senders = senders
         self.on_notice = on_notice
@@ -73,7 +71,9 @@ class Engine:
         self.losses: list[torch.Tensor] = []
         self.at_work: tuple[int | None, int | None] = (None, None)  # stage, micro-batch
         self.together = stages[0].waits_for_update
-        self.open = rule.accumulation if self.together else count  # micro-batches that may begin
+        self.open = (
+            rule.accumulation if self.together else self.count
+        )  # micro-batches that may begin
         self._closed: tuple[float, float] | None = None  # rate and end of the last window
         self._admit_inputs()
 

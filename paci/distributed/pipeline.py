@@ -10,12 +10,12 @@ from torch import nn
 
 from paci import checkpoint
 from paci.checks import positive
-from paci.distributed.control import ControlChannel, Notice
+from paci.distributed.connections import Connections
+from paci.distributed.control import Notice
 from paci.distributed.device import make_current, on_cuda, reset_peaks
 from paci.distributed.evaluation import evaluate
 from paci.distributed.failure import FailureMonitor, RankFailed
-from paci.distributed.handshake import clock_offset, exchange_shapes
-from paci.distributed.inbox import Inbox
+from paci.distributed.handshake import exchange_shapes
 from paci.distributed.links import Links, Specs
 from paci.distributed.rank_group import RankGroup
 from paci.distributed.scheduling_policy import batch_scheduling
@@ -114,12 +114,9 @@ class DistributedPipeline:
             ranks.close()
             raise
 
-        self._links = Links(self.schedule.rank_of, ranks.rank, self.stages, message_dtype)
-        self._links.warm_up()
-        self._clock_offset = clock_offset(ranks)
-        self._inbox = Inbox()
-        self._links.watch(self._inbox.put)
-        self._control = ControlChannel(self._inbox.put)
+        links = Links(self.schedule.rank_of, ranks.rank, self.stages, message_dtype)
+        self._connections = Connections.open(ranks, links)
+        self._control, self._inbox = self._connections.control, self._connections.inbox
         self._failures = FailureMonitor(ranks.rank, self._control, self._inbox, ranks.close)
 
     @property
@@ -165,8 +162,8 @@ class DistributedPipeline:
             reset_peaks(self.stages[0].device)
             self._segments += 1
             self._training = training = Training(
-                self._segments, self._rule(count), count, first, self._ranks, self._links, specs,
-                self._control, self._inbox, self._clock_offset, on_update, self.seconds,
+                self._segments, self._rule(count), range(first, first + count), specs,
+                self._connections, on_update, self.seconds,
             )  # fmt: skip
             segment = training.run(batches)
         self._training = None
@@ -202,7 +199,7 @@ class DistributedPipeline:
 
         with self._failures.guard():
             specs = self._exchange_shapes(batches)
-            losses = evaluate(self._links, specs, batches, self._inbox, on_notice)
+            losses = evaluate(self._connections.links, specs, batches, self._inbox, on_notice)
             loss = torch.stack(losses).mean().item() if losses else None
             mean: float = self.gather(loss)[self.schedule.rank_of[-1]]
         for notice in interrupts:
@@ -262,9 +259,7 @@ class DistributedPipeline:
                 self._control.end()
         else:
             self._control.end()
-        self._control.join()
-        self._links.close()
-        self._ranks.close()
+        self._connections.close()
 
     def __enter__(self) -> Self:
         return self

@@ -14,14 +14,13 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from paci.distributed.control import ControlChannel, Notice
+from paci.distributed.connections import Connections
+from paci.distributed.control import Notice
 from paci.distributed.device import device_memory
 from paci.distributed.engine import Engine
 from paci.distributed.failure import RankFailed
-from paci.distributed.inbox import Inbox
-from paci.distributed.links import Links, Specs, drain
+from paci.distributed.links import Specs, drain
 from paci.distributed.prefetch import batches_for
-from paci.distributed.rank_group import RankGroup
 from paci.distributed.transport import link_errors
 from paci.schedules import Schedule
 from paci.segment import RankStatistics, Segment, StageStatistics, Update
@@ -33,11 +32,9 @@ RankReport = tuple[RankStatistics, list[StageStatistics], list[Step]]
 
 
 class Training:
-    """Segment `number` of this pipeline, of `count` micro-batches of which the first has the
-    number `first` in training.
+    """Segment `number` of a pipeline, which trains on `microbatches`, by their numbers in training.
 
-    `clock_offset` is added to this rank's clock to give the one that all ranks share. `on_update`
-    is called at the rank of the last stage; earlier segments took `seconds`. Afterwards
+    `on_update` is called at the rank of the last stage; earlier segments took `seconds`. Afterwards
     `count` is the micro-batches done, `seconds` what they took from the first rank's start to the
     last rank's end, and `interrupted` whether the segment ended early.
     """
@@ -46,29 +43,23 @@ class Training:
         self,
         number: int,
         rule: Schedule,
-        count: int,
-        first: int,
-        ranks: RankGroup,
-        links: Links,
+        microbatches: range,
         specs: Specs,
-        control: ControlChannel,
-        inbox: Inbox,
-        clock_offset: float,
+        connections: Connections,
         on_update: Callable[[Update], None] | None,
         seconds: float,
     ):
         self.number = number
-        self.count = count
+        self.count = len(microbatches)
         self.interrupted = False
         self.seconds = 0.0
         self._on_update, self._seconds_before = on_update, seconds
-        self._ranks, self._links, self._control = ranks, links, control
-        self._offset = clock_offset
-        self._senders = links.senders(specs)
-        self._receivers = links.receivers(specs, count, inbox)
+        self._ranks, self._links, self._control, inbox, self._offset = connections
+        self._senders = self._links.senders(specs)
+        self._receivers = self._links.receivers(specs, self.count, inbox)
         self.engine = Engine(
-            ranks.rank, rule, links.stages, count, first, inbox, self._senders, self._on_notice,
-            self._report_window if on_update else None, ranks.gather,
+            rule, self._links.stages, microbatches, inbox, self._senders, self._on_notice,
+            self._report_window if on_update else None, self._ranks.gather,
         )  # fmt: skip
 
     def run(self, batches: Sequence[Batch]) -> Segment | None:

@@ -45,16 +45,7 @@ def middle(schedule: str, inputs: int, count: int = A) -> tuple[Engine, list, In
         inbox.put(Message(1, "F", torch.ones(toys.ROWS, toys.WIDTH)))
     rule = build(schedule, 3, A)
     engine = Engine(
-        1,
-        rule,
-        [stage],
-        count,
-        0,
-        inbox,
-        senders,
-        said.append,
-        on_window=None,
-        gather=lambda x: [x],
+        rule, [stage], range(count), inbox, senders, said.append, None, gather=lambda x: [x]
     )
     return engine, said, inbox
 
