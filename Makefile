@@ -30,7 +30,7 @@ END = if rm $(FAILED) 2>/dev/null; then echo "not all of it worked: see above" >
 .SILENT:  # commands say themselves what they do
 .PHONY: help install reproduce reproduce-q1 reproduce-q2 reproduce-q3
 .PHONY: trainings runs-q1 runs-q2 runs-q3
-.PHONY: extrapolate figures report bench bench-gpu test test-gpu docs-check test-stress slurm-up slurm-down
+.PHONY: reference extrapolate figures report bench bench-gpu test test-gpu docs-check test-stress slurm-up slurm-down
 .PHONY: test-slurm lint format
 .PHONY: clean verify-authors
 .NOTPARALLEL:  # costs are measured while nothing else runs
@@ -96,6 +96,9 @@ bench: $(ENV)  ## measure the runtime, side by side with its yardsticks, into ru
 
 bench-gpu: $(ENV)  ## measure what only GPUs can show, into runs/bench-gpu.json
 	$(PY) benchmarks.gpu
+
+reference: $(ENV)  ## write docs/reference.md from paci's docstrings
+	$(BIN)/python docs/reference.py
 
 test: $(ENV)  ## run the tests
 	$(PY) pytest -n 2 --dist loadfile -q -m "not stress and not slurm and not docs"

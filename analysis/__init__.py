@@ -18,6 +18,13 @@ In the order in which a number is made:
                                `python -m analysis.report`
 """
 
+from importlib.util import find_spec
+
+if find_spec("pandas") is None:
+    raise ModuleNotFoundError(
+        "analysis needs more packages than paci does: pip install 'paci-harness[harness]'"
+    )
+
 from analysis.cells import CannotAnswer, Cell, Setting, by_setting, cells, of_paper, planned
 from analysis.frames import Frames
 from analysis.runs import NoRuns, read_runs

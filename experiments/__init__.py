@@ -5,6 +5,7 @@
     methods       the field's methods, simulated         extrapolate  simulations beyond the paper
     timeline      where the time of a run went           replay       a run again, bit by bit
     gpu_hours     expected GPU-hours of an experiment
+    export        runs to TensorBoard, Weights & Biases or MLflow
 
 The folders behind them, in the order in which a run meets them:
 
@@ -16,9 +17,16 @@ The folders behind them, in the order in which a run meets them:
     data/         text in micro-batches
     models/       models in stages
     optimizers/   optimizers and learning rates by name
+    dashboards/   run folders in TensorBoard, Weights & Biases and MLflow
 """
 
+from importlib.util import find_spec
 from pathlib import Path
+
+if find_spec("hydra") is None:
+    raise ModuleNotFoundError(
+        "experiments needs more packages than paci does: pip install 'paci-harness[harness]'"
+    )
 
 _PACKAGED = Path(__file__).resolve().parent / "conf"
 CONF = _PACKAGED if _PACKAGED.is_dir() else _PACKAGED.parents[1] / "conf"

@@ -7,11 +7,9 @@ job.
 """
 
 import argparse
-import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,7 +17,7 @@ from omegaconf import DictConfig
 from tabulate import tabulate
 
 import runlog
-from experiments.run.folder import RESULTS, RunFolder
+from experiments.run.folder import RESULTS, RunFolder, run_folders
 from experiments.slurm import jobs
 from experiments.slurm.log import last_words
 from experiments.terminal.command_line import command, user_errors
@@ -178,17 +176,9 @@ def _queued(folder: Path) -> dict[str, jobs.Queued] | None:
 def _groups(runs: Path) -> dict[Path, list[RunFolder]]:
     """Return {folder: the run folders in it} for all folders below `runs`."""
     groups: dict[Path, list[RunFolder]] = {}
-    for path in _run_folders(runs):
+    for path in run_folders(runs):
         groups.setdefault(path.parent, []).append(RunFolder(path, DictConfig({})))
     return groups
-
-
-def _run_folders(root: Path) -> Iterator[Path]:
-    for path, below, files in os.walk(root):
-        if runlog.CONFIG in files:
-            below.clear()  # checkpoints and the like
-            yield Path(path)
-        below[:] = sorted(name for name in below if not name.startswith("."))
 
 
 if __name__ == "__main__":

@@ -7,13 +7,14 @@
 A schedule is a rule that all three executors ask what a rank does next. The layers, each of which
 imports only from itself and from those above it:
 
-    actions cost microbatches   what a rank does, and how long it takes
+    actions cost microbatches   what a rank does, and how long it takes; `draws` for jitter
     schedules/                  the rules, fixed orders, and closed forms (`theory`)
     simulation/                 the event loop, its results, the timeline
+    explore/                    a page to explore schedules: `python -m paci.explore`
     method traits partition     a schedule with its weights and optimizer; cutting a model
     stage/                      one stage: its mathematics, weight versions, memory, random numbers
     segment pipeline            results of a `train`, and the interface of both pipelines
-    checkpoint local            saved state; all stages in one process
+    checkpoint local            saved state, in `tensor_file`s; all stages in one process
     distributed/                one process per rank: engine, messages, failures, launching
 
 Everything above `stage/` works without torch, so that `import paci` and a simulation start quickly.

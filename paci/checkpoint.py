@@ -21,10 +21,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import safe_open
-from safetensors.torch import save_file
 
 from paci.stage.stage import Stage
+from paci.tensor_file import open_file, save_file
 
 MANIFEST = "manifest.json"
 State = dict[str, Any]
@@ -152,15 +151,15 @@ def _read(part: Path, stages: Sequence[Stage], known: Container[str]) -> dict[st
     """Read the tensors of `stages` from the file, and no others; all may not fit in memory."""
     own = set(names_of(stages))
     tensors = {}
-    with safe_open(part, "pt") as file:
-        for key in file.keys():  # noqa: SIM118 (not a dict)
+    with open_file(part) as file:
+        for key in file.names():
             kind, _, rest = key.partition("/")
             if (rest if kind == "model" else rest.rpartition("/")[0]) in own:
                 if key in known:
                     raise ValueError(
                         f"{part.parent} has {rest} twice: stages must not name their weights alike"
                     )
-                tensors[key] = file.get_tensor(key)
+                tensors[key] = file.read(key)
     return tensors
 
 

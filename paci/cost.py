@@ -8,14 +8,14 @@ from dataclasses import dataclass, fields, replace
 from itertools import cycle, islice
 from typing import Any
 
-import numpy
-
 from paci.actions import BACKWARD, FORWARD, INPUT_GRADIENT, KINDS, WEIGHT_GRADIENT
 from paci.checks import is_number
+from paci.draws import uniform
 
 PerStage = float | Sequence[float]
 
 SHORTEST, LONGEST = 1e-100, 1e100  # beyond, sums and ratios of times leave floating point
+WHOLE = 1.5 * 2.0**52  # added and subtracted, it rounds as `round` does, several times faster
 MAY_BE_ZERO = ("update", "transfer", "jitter")
 
 
@@ -127,10 +127,11 @@ class Durations:
 
         def drawn(kind: str, stage: int, time: float) -> list[float]:
             key = (seed, stage, KINDS.index(kind))
-            jitter = numpy.random.default_rng(key).uniform(-1, 1, first + microbatches)[first:]
-            times = time * numpy.asarray(sizes) * (1 + cost.jitter * jitter)
-            rounded: list[float] = (numpy.rint(times / tick).clip(1) * tick).tolist()
-            return rounded
+            jitter = uniform(key, first + microbatches)[first:]
+            return [
+                (time * size * (1 + cost.jitter * u) / tick + WHOLE - WHOLE or 1.0) * tick
+                for size, u in zip(sizes, jitter, strict=True)
+            ]
 
         self.update = [round(time / tick) * tick for time in update]
         self.transfer = [scaled(time) for time in transfer]

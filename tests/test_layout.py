@@ -20,13 +20,14 @@ MAY_IMPORT = {
 }
 
 LAYERS_OF_PACI = (
-    ("actions", "checks", "cost", "microbatches"),
+    ("actions", "checks", "cost", "draws", "microbatches"),
     ("schedules",),
     ("simulation",),
+    ("explore",),
     ("method", "partition", "traits"),
     ("stage",),
     ("segment", "pipeline"),
-    ("checkpoint", "local"),
+    ("checkpoint", "tensor_file", "local"),
     ("distributed",),
 )
 """Each imports only from itself and from those above it; those above `stage` load no torch."""

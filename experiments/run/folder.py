@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import shutil
 import warnings
 from collections.abc import Iterable, Iterator
@@ -232,3 +233,12 @@ class RunFolder:
                 f"{missing[0]}{' and later ones' if missing[1:] else ''}): the run goes on without",
                 stacklevel=3,
             )
+
+
+def run_folders(root: Path) -> Iterator[Path]:
+    """Yield the run folders at or below `root`, in the order of their paths."""
+    for path, below, files in os.walk(root):
+        if runlog.CONFIG in files:
+            below.clear()  # checkpoints and the like
+            yield Path(path)
+        below[:] = sorted(name for name in below if not name.startswith("."))

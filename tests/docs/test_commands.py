@@ -24,6 +24,8 @@ NOT_RUN = {
     r"scale=paper|SCALE=paper|runs/paper|\bdata=openwebtext": "the data are on a hub",
     r"AUTHORS=": "the authors' code is not part of the project",
     r"-gpu\b": "a GPU",
+    r"^pip install": "a network; tests/test_package.py",
+    r"--follow": "tests/experiments/dashboards",
 }
 
 
