@@ -99,3 +99,22 @@ def test_no_runs_are_said_to_be_missing(tmp_path, capsys):
 )
 def test_a_run_that_left_its_node_waits_in_the_queue(known, place, held, said):
     assert status._in_queue(known, Queued(*place, left=""), held) == said
+
+
+def test_watching_shows_losses_and_ends_with_the_runs(folder, monkeypatch, capsys):
+    waits = []
+
+    def wait(seconds):
+        waits.append(seconds)
+        folder.log("metrics.jsonl", [{"update": 2, "loss": 2.5, "tokens": 200}])
+        folder.report("completed", 2, 2)
+
+    folder.log("metrics.jsonl", [{"update": 1, "loss": 3.0, "tokens": 100}])
+    monkeypatch.setattr(status.time, "sleep", wait)
+    with folder.claimed():
+        folder.report("running", 1, 2)
+        assert call(status, [str(folder.path.parents[1]), "--watch"]) == 0
+    tables = capsys.readouterr().out.split("1 run: ")[1:]
+    assert [table.split("\n")[0] for table in tables] == ["1 running", "1 completed"]
+    assert ["3.000" in tables[0], "2.500" in tables[1]] == [True, True]
+    assert len(waits) == 1
