@@ -24,6 +24,7 @@
       costs.json         measured times
       .jobs/             logs of processes and of SLURM's jobs
       .code/             the code of submitted runs
+      .dashboards/       what `experiments.export` has written for dashboards
 
 `experiments` writes run folders and `analysis` reads them; neither spells a key of a record. This
 package imports nothing of them, and no torch.

@@ -17,6 +17,8 @@ CODE = (
     "experiments/optimizers",
 )
 """Folders of the code that computes."""
+PAGE = ROOT / "paci" / "explore"
+"""A folder in them that computes nothing of a run."""
 
 
 def identity(
@@ -54,7 +56,11 @@ def packages() -> dict[str, str]:
 def code() -> dict[str, str]:
     """Return {source file: digest of its `meaning`} for the code that computes."""
     files = sorted(file for folder in CODE for file in (ROOT / folder).rglob("*.py"))
-    return {file.relative_to(ROOT).as_posix(): meaning(file.read_text()) for file in files}
+    return {
+        file.relative_to(ROOT).as_posix(): meaning(file.read_text())
+        for file in files
+        if PAGE not in file.parents
+    }
 
 
 def meaning(source: str) -> str:

@@ -70,7 +70,8 @@ function panel(name) {
   const rows = simulate(rule, microbatches, durations(ownCost, ranks * share, microbatches, seed));
   const bound = Array.from({ length: ranks }, (_, i) =>
     orders ? 0 : Math.ceil((ranks - 1 - i + (i < ranks - 1 ? slack : 0)) / a));
-  return { name, title, rows, ranks, share, bound, isSplit: rows.some((r) => r.kind === "W"),
+  const first = rule.placement.map((own) => own[0]);
+  return { name, title, rows, ranks, share, first, bound, isSplit: rows.some((r) => r.kind === "W"),
     ...measured(rows, rule) };
 }
 
@@ -120,7 +121,7 @@ function numbers() {
   if (panels.some((p) => !p.refused && DATA.schedules[p.name].orders))
     notes.push("A schedule that flushes keeps the order that it takes at forward 1, backward 2.");
   if (panels.some((p) => p.share > 1))
-    notes.push("Two stages on a rank take half of its times each.");
+    notes.push("Two stages on a rank take half of its times each, and count as two in flight.");
   byId("note").textContent = notes.join(" ");
   canvas.setAttribute("aria-label", panels.map((p) => p.title).join("; ") + ": timelines");
 }
@@ -131,6 +132,8 @@ function legend() {
   for (let d = 0; d <= Math.min(most, 4); d++)
     items.push([d ? `drift ${d}${d === 4 && most > 4 ? "+" : ""}` : "backward", `var(--d${d})`]);
   if (panels.some((p) => p.isSplit)) items.push(["weight gradient", "var(--weight)"]);
+  if (panels.some((p) => p.share > 1))
+    items.push(["second stage", "linear-gradient(var(--forward) 75%, var(--soft) 75%)"]);
   byId("legend").innerHTML = items
     .map(([name, colour]) => `<li><i style="background:${colour}"></i>${name}</li>`).join("")
     + `<li><i class="update" style="background:var(--update)"></i>update</li>`;
@@ -148,7 +151,8 @@ function resize() {
   const width = scroller.clientWidth;
   const fit = (width - GUTTER - 10) / longest();
   // A phone begins where numbers can be read, and scrolls.
-  const shortest = Math.min(settings.forward, settings.backward / 2);
+  const share = Math.max(1, ...panels.map((p) => p.share ?? 1));
+  const shortest = Math.min(settings.forward, settings.backward / 2) / share;
   if (fitted) scale = Math.max(fit, width < 600 ? 13 / shortest : 0);
   byId("space").style.width = `${Math.max(width, GUTTER + 10 + longest() * scale)}px`;
   const density = window.devicePixelRatio || 1;
@@ -204,6 +208,10 @@ function drawRows(p, x, width, colour, family) {
     paint.beginPath();
     paint.roundRect(from, y, w, h, Math.min(3, w / 4));
     paint.fill();
+    if (row.stage !== p.first[row.rank]) {
+      paint.fillStyle = colour("soft");
+      paint.fillRect(from, y + h - 3, w, 3);
+    }
     // A number says what no colour does; where there is no room it is left out.
     paint.font = `10.5px ${family}`;
     const label = String(row.microbatch), long = `${label} Δ${row.drift}`;
