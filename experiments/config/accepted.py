@@ -38,6 +38,13 @@ def whole_numbers(least: int) -> Accepted:
     )
 
 
+def numbers_above_0(example: str) -> Accepted:
+    return Accepted(
+        f"a list of numbers above 0, like {example}",
+        lambda value: _is_list(value, ABOVE_0.holds) and len(value) > 0,
+    )
+
+
 def texts(example: str) -> Accepted:
     return Accepted(
         f"a list like {example}",
@@ -97,6 +104,9 @@ ACCEPTED = {
     "splits": whole_numbers(1),
     "count": whole(1),
     "size": whole(1),
+    "peaks": numbers_above_0("[1e-3,2e-3]"),
+    "steep": numbers_above_0("[1e-3,1e-1]"),
+    "lengths": whole_numbers(1),
     "devices": whole(1),
     "throughput.microbatches": whole(1),
     "throughput.error": ABOVE_0,

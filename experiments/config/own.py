@@ -12,6 +12,7 @@ ELSEWHERE = (
     *("runs", "cluster", "retry", "dry_run", "timeline", "grid"),
     *("seeds", "batches", "small_batch", "large_batch", "flush_count", "async_batch"),
     *("counts", "sizes", "splits", "count", "size", "devices"),
+    *("peaks", "steep", "lengths"),
 )
 """Keys that do not change a run's numbers: where it runs, beside which others, what it saves."""
 GROUPS = {"scale": "scale", "method": "method.name", "model": "model.name", "data": "data.source",
