@@ -103,7 +103,7 @@ class Method:
                 f"double-buffered weights need method.accumulation of at least {in_flight}, as "
                 f"many micro-batches as may be in flight at a stage, not {self.accumulation}"
             )
-        if self.weights == "predicted" and self.optimizer == "nadamw":
+        if self.weights == "predicted" and self.optimizer in ("nadamw", "muon"):
             raise ValueError("predicted weights need optimizer adamw, whose steps can be predicted")
 
     def with_window(self, microbatches: int) -> "Method":

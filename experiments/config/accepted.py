@@ -129,10 +129,11 @@ ACCEPTED = {
             or _is_list(value, lambda layers: is_whole(layers, 0))
         ),
     ),
-    "optimizer.name": one_of("adamw", "nadamw"),
+    "optimizer.name": one_of("adamw", "nadamw", "muon"),
     "optimizer.lr": ABOVE_0,
     "optimizer.reference_batch": ABOVE_0,
     "optimizer.betas": BETAS,
+    "optimizer.momentum": FRACTION,
     "optimizer.eps": ABOVE_0,
     "optimizer.weight_decay": AT_LEAST_0,
     "optimizer.decay": one_of("matrices", "matrices-but-embeddings"),
@@ -170,7 +171,8 @@ ACCEPTED = {
     "cluster.warning": whole(0),
     "cluster.requeues": whole(0),
 }
-"""{key: the values that it accepts}. Clusters and executors lack those that they do not use."""
+"""{key: the values that it accepts}. Clusters, executors and optimizers lack those that they do not
+use."""
 
 GROUPS = {key.partition(".")[0] for key in ACCEPTED if "." in key} | {"method.options"}
 
@@ -185,7 +187,7 @@ def check_each(config: DictConfig) -> None:
             )
     for key, accepted in ACCEPTED.items():
         group, _, name = key.partition(".")
-        if group in ("cluster", "executor") and name not in config[group]:
+        if group in ("cluster", "executor", "optimizer") and name not in config[group]:
             continue
         value = OmegaConf.select(config, key)
         if not accepted.holds(value):

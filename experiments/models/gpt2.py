@@ -176,7 +176,7 @@ def build_stage(
     """Build stage `index` of `stages` on the CPU in float32, and no other stage's weights.
 
     The weights depend on the seed alone, not on the cut. Embeddings carry the attribute
-    `is_embedding`, which tells an optimizer that gets bare parameters.
+    `is_embedding` and the head `is_head`, which tells an optimizer that gets bare parameters.
 
     Args:
         cut: the units of each stage, as `partition` returns them; by default the cut that
@@ -201,6 +201,8 @@ def build_stage(
     for module in stage.modules():
         if isinstance(module, nn.Embedding):
             module.weight.is_embedding = True  # type: ignore[attr-defined]
+    if stage.last:
+        stage.lm_head.weight.is_head = True  # type: ignore[attr-defined]
     return stage
 
 

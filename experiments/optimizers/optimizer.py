@@ -1,4 +1,4 @@
-"""The optimizer of a stage."""
+"""The optimizer of a stage, by its name in conf/optimizer/."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -7,32 +7,22 @@ import torch
 from omegaconf import DictConfig
 from torch import nn
 
+from experiments.optimizers.adamw import adamw
+from experiments.optimizers.muon import muon
+from experiments.optimizers.nadamw import nadamw
+
+Make = Callable[[Iterable[nn.Parameter], DictConfig, float], torch.optim.Optimizer]
+
+OPTIMIZERS: dict[str, Make] = {"adamw": adamw, "nadamw": nadamw, "muon": muon}
+"""{name: (parameters, settings of the group `optimizer`, peak learning rate) -> optimizer}"""
+
 
 def make_optimizer(config: DictConfig) -> Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]:
-    """Return what makes a stage's optimizer, AdamW or NAdamW, at the peak learning rate.
+    """Return what makes a stage's optimizer, at the peak learning rate.
 
-    As in the paper, the peak scales with the square root of the batch. `optimizer.decay` says
-    which weights decay: `matrices`, all tensors of 2+ dimensions, or `matrices-but-embeddings`.
+    As in the paper, the peak scales with the square root of the batch.
     """
     settings = config.optimizer
     peak = settings.lr * math.sqrt(config.batch / settings.reference_batch)
-
-    def decays(parameter: nn.Parameter) -> bool:
-        exempt = settings.decay == "matrices-but-embeddings" and hasattr(parameter, "is_embedding")
-        return parameter.dim() >= 2 and not exempt
-
-    def make(parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
-        parameters = list(parameters)
-        decaying = [p for p in parameters if decays(p)]
-        others = [p for p in parameters if not decays(p)]
-        groups = [
-            {"params": decaying, "weight_decay": settings.weight_decay},
-            {"params": others, "weight_decay": 0.0},
-        ]
-        groups = [group for group in groups if group["params"]]
-        common = {"lr": peak, "betas": tuple(settings.betas), "eps": settings.eps}
-        if settings.name == "nadamw":
-            return torch.optim.NAdam(groups, decoupled_weight_decay=True, **common)
-        return torch.optim.AdamW(groups, fused=True, **common)
-
-    return make
+    make = OPTIMIZERS[settings.name]
+    return lambda parameters: make(parameters, settings, peak)
