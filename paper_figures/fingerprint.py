@@ -10,7 +10,7 @@ import paper_figures
 from analysis import Frames, NoRuns
 
 PACKAGES = (paci, analysis, paper_figures)
-"""What computes the content of figures, in all its files."""
+"""The packages that compute the content of figures."""
 
 
 def fingerprint(

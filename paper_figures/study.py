@@ -1,4 +1,4 @@
-"""What the figures of studies share: a row of bars for each cell, a panel for each number."""
+"""Bars for the figures of studies: a row for each cell, a panel for each number."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""What connects a rank with the others for the life of its pipeline."""
+"""The connections of a rank with the others, for the life of its pipeline."""
 
 from typing import NamedTuple
 

@@ -56,6 +56,7 @@ METHOD = """\
 name: single-lane
 schedule: single-lane
 accumulation: 4   # micro-batches of a window
+slack: 0          # micro-batches admitted in flight beyond N - i
 weights: live     # the parameters that an action sees
 options: {}
 """
@@ -138,7 +139,7 @@ def project(tmp_path):
 
 def test_a_new_experiment(project):
     project.write("conf/experiment/slack.yaml", EXPERIMENT)
-    project.check("tests/experiments/grid", "tests/experiments/config", "tests/test_layout.py")
+    project.check("tests/experiments/grid/test_runs.py", "-k", "slack or layout")
     sweep = ("-m", "experiments.sweep", "experiment=slack", "scale=smoke", "dry_run=true")
     assert "paci-a4-slack2-" in project.python(*sweep)
 
@@ -169,17 +170,17 @@ def test_a_new_schedule_and_its_method(project):
     lines = project.folder / "paper_figures" / "reference" / "methods.csv"
     lines.write_text(lines.read_text() + LINE)
     project.check(
-        "tests/paci/schedules",
-        "tests/paci/simulation",
-        "tests/paci/test_local.py",
+        "tests/paci/schedules/test_rule.py",
+        "tests/paci/schedules/test_pictures.py",
+        "tests/paci/schedules/test_every_flush.py",
+        "tests/paci/simulation/test_simulate.py",
+        "tests/paci/test_methods.py",
         "tests/experiments/test_methods.py",
-        "tests/experiments/config",
         "tests/paper_figures/test_table_1_methods.py",
-        "tests/docs",
         "tests/test_layout.py",
     )
 
 
 def test_a_new_figure(project):
     project.write("paper_figures/mean_loss.py", FIGURE)
-    project.check("tests/paper_figures/test_scripts.py", "tests/test_layout.py", "tests/docs")
+    project.check("tests/paper_figures/test_scripts.py", "tests/test_layout.py")

@@ -5,7 +5,7 @@ from paci.schedules import SCHEDULES, build
 from tests.paci import toys
 
 BAD = [
-    ({"schedule": "1f1b"}, "unknown schedule '1f1b': choose from gpipe, 1f1b-flush, .*paci"),
+    ({"schedule": "1f1b"}, "unknown schedule '1f1b': choose from gpipe, .*1f1b-flush, .*paci"),
     ({"accumulation": 0}, "accumulation must be a whole number of at least 1, not 0"),
     ({"accumulation": -1}, "accumulation must be a whole number of at least 1, not -1"),
     ({"accumulation": True}, "accumulation must be a whole number of at least 1, not True"),
