@@ -1,4 +1,4 @@
-"""The parameter groups of a stage's optimizer: which weights decay, and which are hidden matrices."""
+"""Parameter groups of a stage: which weights decay, and which are hidden matrices."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
