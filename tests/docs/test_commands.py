@@ -24,6 +24,7 @@ NOT_RUN = {
     r"scale=paper|SCALE=paper|runs/paper|\bdata=openwebtext": "the data are on a hub",
     r"AUTHORS=": "the authors' code is not part of the project",
     r"-gpu\b": "a GPU",
+    r"--to (wandb|mlflow)": "extras that the environment need not have",
     r"^pip install": "a network; tests/test_package.py",
     r"--follow": "tests/experiments/dashboards",
 }
