@@ -1,4 +1,5 @@
-"""LocalPipeline against a plain training loop, and other policies of weights against live ones."""
+"""LocalPipeline against a plain training loop, other policies of weights against live ones,
+compiled stages against others, and the checks for numbers that are not finite."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -10,6 +11,7 @@ from benchmarks.rounds import Estimate, in_rounds
 from experiments import models
 from experiments.config import compose
 from experiments.optimizers.optimizer import make_optimizer
+from paci.stage.safeguards import GradientGuard, Safeguards
 
 VOCABULARY = 257
 STAGES = 8
@@ -33,6 +35,8 @@ def measure() -> dict[str, Estimate]:
         **_vs_plain("local_vs_plain_8_sequences", microbatch=8, windows=8),
         **_vs_plain("local_vs_plain_2_sequences", microbatch=2, windows=16),
         **_vs_live(("stashed", "double-buffered"), microbatch=4, windows=4),
+        "compiled_vs_uncompiled": _compiled_vs_uncompiled(microbatch=8, windows=8),
+        "finite_check_us": _finite_check(microbatch=8) * 1e6,
     }
 
 
@@ -83,6 +87,36 @@ def _processor_time(work: Callable[[], object]) -> Callable[[], float]:
         return time.process_time() - start
 
     return timed
+
+
+def _compiled_vs_uncompiled(microbatch: int, windows: int) -> float:
+    """Return tokens a second of compiled stages over those of others, compilation left out."""
+    config = compose(["scale=laptop"])
+    a = config.method.accumulation
+    batches = _batches(windows * a, microbatch, config.model.context)
+    plain = _pipeline(config, a)
+    compiled = _pipeline(config, a, compute=paci.Compute(compile=True))
+    ratios = []
+    for _ in range(1 + REPEATS):
+        start = time.perf_counter()
+        plain.train(batches)
+        middle = time.perf_counter()
+        compiled.train(batches)
+        ratios.append((middle - start) / (time.perf_counter() - middle))
+    return median(ratios[1:])
+
+
+def _finite_check(microbatch: int) -> float:
+    """Return the seconds of one check: of a gradient of the laptop model between two stages, which
+    each micro-batch brings to each stage but the last."""
+    model, guard = compose(["scale=laptop"]).model, GradientGuard(0, Safeguards())
+    gradient = torch.randn(microbatch, model.context, model.width)
+    times = []
+    for _ in range(1000):
+        start = time.perf_counter()
+        guard.check("gradient", gradient, 0, 0)
+        times.append(time.perf_counter() - start)
+    return median(times)
 
 
 def _pipeline(config, accumulation: int, **options) -> paci.LocalPipeline:

@@ -7,7 +7,9 @@ from itertools import accumulate
 from math import inf
 from operator import add
 
+from paci.schedules import Schedule
 from paci.schedules.theory import in_flight_bound
+from paci.simulation.simulate import simulate
 
 
 @dataclass(frozen=True)
@@ -123,10 +125,22 @@ def stage_bytes(
 
     They are `copies` times its parameters (by default weights, gradients and Adam's two moments)
     and the activations of the `in_flight` micro-batches that it has in flight at most
-    (`Schedule.in_flight_limit`); None: N - i at stage i, as under 1F1B and PACI.
+    (`peak_in_flight`); None: N - i at stage i, as under 1F1B and PACI.
     """
     memory = _memory(units, len(cut), copies, in_flight)
     return [memory(stage, run) for stage, run in enumerate(cut)]
+
+
+def peak_in_flight(schedule: Schedule) -> list[int]:
+    """Return the micro-batches that each stage has in flight at most under `schedule`.
+
+    Asynchronous rules enforce a limit, which late messages can make a stage reach. Windows of
+    schedules that flush do not overlap, so that the peak of a simulated window is that of all:
+    GPipe holds a whole window, 1F1B no more than fill the pipeline.
+    """
+    if not schedule.flushes:
+        return [schedule.in_flight_limit(stage) for stage in range(schedule.stages)]
+    return list(simulate(schedule, schedule.stages, schedule.accumulation).peak_in_flight)
 
 
 def _memory(

@@ -44,7 +44,7 @@ class StageStatistics:
             stage.index, versions.drift, versions.staleness, versions.movements,
             versions.peak_in_flight, stage.saved.peak,
             sum(parameter.nbytes for parameter in stage.computation.parameters),
-            stage.saved.copied, stage.guard.skipped,
+            stage.copied, stage.guard.skipped,
         )  # fmt: skip
 
 

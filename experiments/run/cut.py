@@ -11,7 +11,7 @@ from omegaconf import DictConfig, OmegaConf
 from experiments import models
 from experiments.config.derived import layers_of, microbatch_size, schedule_of
 from experiments.run.cache import cached
-from paci.partition import UnitCost, partition
+from paci.partition import UnitCost, partition, peak_in_flight
 from runlog import CUTS
 
 
@@ -33,7 +33,7 @@ def cut_for(config: DictConfig, vocabulary: int) -> list[range]:
         "vocabulary": vocabulary,
         "stages": config.stages,
         "sequences": microbatch_size(config),
-        "in_flight": _in_flight(config),
+        "in_flight": peak_in_flight(schedule_of(config)),
         "precision": config.executor.precision,
         "device": _device_name(config),
         "executor": config.executor.name,
@@ -64,7 +64,7 @@ def _measured(config: DictConfig, vocabulary: int) -> list[list[int]]:
         units,
         config.stages,
         _device_bytes(config),
-        in_flight=_in_flight(config),
+        in_flight=peak_in_flight(schedule_of(config)),
         shared=config.executor.name == "local",
     )
     return [[run.start, run.stop] for run in cut]
@@ -78,12 +78,6 @@ def _unit_costs(config: DictConfig, vocabulary: int) -> list[UnitCost]:
         return models.measure_units(
             config.model, vocabulary, microbatch_size(config), executor.device
         )
-
-
-def _in_flight(config: DictConfig) -> list[int]:
-    """Return the micro-batches that each stage holds at most."""
-    schedule = schedule_of(config)
-    return [schedule.in_flight_limit(stage) for stage in range(config.stages)]
 
 
 def _device_name(config: DictConfig) -> str:

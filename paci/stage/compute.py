@@ -10,6 +10,8 @@ A graph that keeps copies, as autocast's does, shows its backward the weights of
 weights are then stashed in effect. With bfloat16 parameters a backward sees what the policy says.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
 
@@ -155,6 +157,18 @@ COMPUTATIONS: dict[str, type[Computation]] = {
 def computation_of(module: nn.Module, compute: Compute) -> Computation:
     """Return the computation of `module` that `compute` asks for."""
     return COMPUTATIONS[compute.precision](module, compute.compile)
+
+
+@contextmanager
+def buffers_kept(module: nn.Module) -> Iterator[None]:
+    """Undo what a second forward does to the buffers of `module`, such as running statistics,
+    which the first has done."""
+    buffers = list(module.buffers())
+    before = [buffer.clone() for buffer in buffers]
+    yield
+    with torch.no_grad(), keep_version_counters(buffers):
+        for buffer, value in zip(buffers, before, strict=True):
+            buffer.copy_(value)
 
 
 def _low(tensor: torch.Tensor) -> torch.Tensor:

@@ -80,14 +80,14 @@ class GradientGuard:
 
     def __init__(self, index: int, rules: Safeguards):
         self._index, self._rules = index, rules
-        self._found = ""  # in this window
+        self._found: dict[int, str] = {}  # by micro-batch
         self._in_a_row = 0
         self._running_norm = 0.0  # 0: no window yet
         self.clear()
 
     def clear(self) -> None:
         """Start a new segment."""
-        self._found = ""
+        self._found = {}
         self.skipped: list[tuple[int, str]] = []
 
     def state(self) -> list[float]:
@@ -105,7 +105,7 @@ class GradientGuard:
         sum is not.
         """
         if not math.isfinite(tensor.detach().sum().item()):
-            self._report(f"{what} of micro-batch {microbatch}", version)
+            self._report(f"{what} of micro-batch {microbatch}", microbatch, version)
 
     def admit(
         self,
@@ -123,30 +123,32 @@ class GradientGuard:
             return True  # the next loss tells of bad weights, and reading all gradients takes time
         gradients = [p.grad for p in parameters if p.grad is not None]
         own = total_norm(gradients)
-        if not self._found and not math.isfinite(own if norm is None else norm):
+        found = [self._found.pop(m) for m in microbatches if m in self._found]
+        if not found and not math.isfinite(own if norm is None else norm):
             first, last = microbatches[0], microbatches[-1]
-            self._report(f"gradient of the weights from micro-batches {first} to {last}", version)
-        if self._found:
-            self._skip(version)
+            what = f"gradient of the weights from micro-batches {first} to {last}"
+            self._report(what, last, version)
+            found = [self._found.pop(last)]
+        if found:
+            self._skip(version, found[0])
             return False
         self._in_a_row = 0
         self._clip(gradients, own if norm is None else norm)
         return True
 
-    def _report(self, what: str, version: int) -> None:
-        self._found = self._found or f"the {what} is not finite"
+    def _report(self, what: str, microbatch: int, version: int) -> None:
+        found = self._found.setdefault(microbatch, f"the {what} is not finite")
         if self._rules.on_nonfinite == "stop":
-            raise NonFinite(f"stage {self._index}, update {version + 1}: {self._found}")
+            raise NonFinite(f"stage {self._index}, update {version + 1}: {found}")
 
-    def _skip(self, version: int) -> None:
-        self.skipped.append((version, self._found))
+    def _skip(self, version: int, found: str) -> None:
+        self.skipped.append((version, found))
         self._in_a_row += 1
         if self._in_a_row >= self._rules.most_skips:
             raise NonFinite(
                 f"stage {self._index} has left out {self._in_a_row} updates in a row, the last, "
-                f"{version + 1}, because {self._found}"
+                f"{version + 1}, because {found}"
             )
-        self._found = ""
 
     def _clip(self, gradients: list[torch.Tensor], norm: float) -> None:
         if self._rules.clip == "none":

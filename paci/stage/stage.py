@@ -20,7 +20,7 @@ from torch.autograd.graph import GradientEdge, get_gradient_edge
 from paci.microbatches import sizes
 from paci.schedules.theory import in_flight_bound
 from paci.stage.checks import check_optimizer, check_parameters
-from paci.stage.compute import Compute, computation_of
+from paci.stage.compute import Compute, buffers_kept, computation_of
 from paci.stage.full_backward import backward, backward_to
 from paci.stage.learning_rate import LearningRate, LearningRateSchedule
 from paci.stage.memory import SavedTensors
@@ -359,8 +359,15 @@ class Stage:
         if self.compute.recompute != "stage":
             return self._graphs.pop(microbatch)
         self.saved.release(microbatch)
-        _, graph = self._run(microbatch, *self._inputs.pop(microbatch))
+        with buffers_kept(self.computation.module):
+            _, graph = self._run(microbatch, *self._inputs.pop(microbatch))
         return graph
+
+    @property
+    def copied(self) -> float:
+        """The share of the parameters of which a graph keeps a copy from the forward to the
+        backward: none with recomputation, whose graphs are made by the backward."""
+        return self.saved.copied if self.compute.recompute == "none" else 0.0
 
     def _whole_backward(self, microbatch: int, gradient: torch.Tensor | None) -> None:
         """Backpropagate at the first stage, which sends no gradient."""

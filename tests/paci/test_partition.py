@@ -5,7 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paci.partition import UnitCost, partition, stage_bytes
+from paci import Cost, simulate
+from paci.partition import UnitCost, partition, peak_in_flight, stage_bytes
+from paci.schedules import SCHEDULES, build
+from tests.paci import toys
 
 unit_costs = st.builds(
     UnitCost,
@@ -91,6 +94,32 @@ def test_stages_of_one_device_equal_brute_force_under_the_sum(model, limit, slac
     assert bytes_of[tuple(cut)] <= allowed
     fitting = [it for it, total in bytes_of.items() if total <= allowed]
     assert max(stage_times(units, cut)) == min(max(stage_times(units, it)) for it in fitting)
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+@given(st.data())
+def test_the_peak_in_flight_is_that_of_the_schedule_at_any_times(name, data):
+    """Exactly at equal times, where the bound of an asynchronous rule is reached too."""
+    each = SCHEDULES[name].stages_per_rank
+    a = 1 if name == "async-1f1b" else data.draw(st.sampled_from([4, 8, 12]))
+    stages = each * data.draw(st.integers(1, 4))
+    try:
+        schedule = build(name, stages, a)
+    except ValueError:
+        return  # the rule wants more micro-batches for so many stages
+    peaks = peak_in_flight(schedule)
+    assert simulate(schedule, stages, 4 * a if a > 1 else 4 * stages).peak_in_flight == peaks
+    times = st.lists(toys.eighths, min_size=stages, max_size=stages)
+    cost = Cost(forward=data.draw(times), backward=data.draw(times))
+    held = simulate(schedule, stages, 4 * a, cost=cost).peak_in_flight
+    assert all(own <= peak for own, peak in zip(held, peaks, strict=True))
+
+
+def test_gpipe_holds_a_window_and_1f1b_what_fills_the_pipeline():
+    assert peak_in_flight(build("gpipe", 4, 16)) == [16] * 4
+    assert peak_in_flight(build("1f1b-flush", 4, 16)) == [4, 3, 2, 1]
+    assert peak_in_flight(build("1f1b-flush", 4, 2)) == [2, 2, 2, 1]
+    assert peak_in_flight(build("paci", 4, 2, slack=3)) == [7, 6, 5, 1]
 
 
 def test_even_units_give_even_stages():

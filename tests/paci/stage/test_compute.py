@@ -3,6 +3,7 @@ from copy import deepcopy
 import pytest
 import torch
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 from paci import Compute
 from paci.stage.compute import PRECISIONS
@@ -86,12 +87,14 @@ def test_recomputation_keeps_inputs_and_one_micro_batch_of_activations():
         assert stage.peak_in_flight == N - i
 
 
+@pytest.mark.parametrize("recompute", ["none", "stage"])
+@pytest.mark.parametrize("schedule", ["1f1b-flush", "gpipe", "zb-h1"])
 @pytest.mark.parametrize("precision", PRECISIONS)
-def test_a_flush_equals_plain_accumulation_on_the_whole_model(precision):
+def test_a_flush_equals_plain_accumulation_on_the_whole_model(precision, schedule, recompute):
     a, windows = 4, 5
     modules = toys.stages(3)
     local = toys.pipeline(
-        modules, "1f1b-flush", a, loss_fn=float_loss, compute=Compute(precision=precision)
+        modules, schedule, a, loss_fn=float_loss, compute=Compute(precision, recompute)
     )
     losses = local.train(toys.batches(a * windows)).losses
 
@@ -145,6 +148,60 @@ def test_under_autocast_live_weights_are_stashed_in_effect_and_in_bfloat16_they_
     assert [stage.peak_held.copies for stage in live[1]] == [0] * 4
     assert [stage.copied for stage in live[1]] == [0] * 4
     assert [max(stage.drift) for stage in live[1]] == [2, 1, 1, 0]
+
+
+def test_recomputed_under_autocast_live_weights_drift():
+    """The graph is made by the backward, from casts of the newest weights."""
+    both = Compute("bfloat16-autocast", "stage")
+    with torch.random.fork_rng():
+        torch.manual_seed(1)
+        layers = [nn.Linear(toys.WIDTH, toys.WIDTH, bias=False) for _ in range(4)]
+    runs = {
+        weights: toys.pipeline(
+            deepcopy(layers), "paci", 2, weights=weights, loss_fn=float_loss, compute=both
+        ).train(toys.batches(32))
+        for weights in ("live", "stashed")
+    }
+    assert runs["live"].losses != runs["stashed"].losses
+    assert [stage.copied for stage in runs["live"].stages] == [0] * 4
+    assert runs["stashed"].losses == linear_losses("bfloat16-autocast", "stashed")[0]
+
+
+@pytest.mark.parametrize("schedule", ["1f1b-flush", "zb-h1", "paci"])
+def test_recomputation_writes_running_statistics_once(schedule):
+    found = []
+    for compute in (Compute(), RECOMPUTED):
+        modules = [
+            nn.Sequential(module, nn.BatchNorm1d(toys.WIDTH)) for module in toys.stages(3, 0.3)
+        ]
+        local = toys.pipeline(modules, schedule, 4, weights="stashed", compute=compute)
+        losses = local.train(toys.batches(16)).losses
+        found.append([losses, [list(module.buffers()) for module in modules]])
+    assert toys.same(*found)
+
+
+class Wrapped(nn.Sequential):
+    """A stage that computes its own forward again, whatever the pipeline does."""
+
+    def forward(self, x):
+        return checkpoint(super().forward, x, use_reentrant=False)
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("weights", ["live", "stashed"])
+def test_a_checkpoint_inside_a_stage_does_what_recomputation_of_the_stage_does(weights, precision):
+    """Dropout included; and inside a recomputed stage it changes nothing any more."""
+    runs = []
+    for wrap, recompute in ((nn.Sequential, "stage"), (Wrapped, "none"), (Wrapped, "stage")):
+        modules = [wrap(*module) for module in toys.stages(4, dropout=0.3)]
+        local = toys.pipeline(
+            modules, "paci", 2, weights=weights, loss_fn=float_loss,
+            compute=Compute(precision, recompute),
+        )  # fmt: skip
+        run = local.train(toys.batches(16))
+        runs.append([run.losses, toys.weights(modules), [s.copied for s in run.stages]])
+    assert toys.same(runs[0], runs[1])
+    assert toys.same(runs[0], runs[2])
 
 
 def test_in_bfloat16_messages_are_so_and_the_masters_are_counted():

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from paci import NonFinite, Safeguards
+from paci import Compute, NonFinite, Safeguards
 from paci.stage.safeguards import GradientGuard
 from tests.paci import toys
 
@@ -172,6 +172,32 @@ def test_a_gradient_that_is_not_finite_is_named():
     modules[1] = nn.Sequential(modules[1], Root())
     with pytest.raises(NonFinite, match="stage 0, update 1: the gradient of micro-batch 0 is not"):
         train(modules, "paci", 4, batches=toys.batches(8))
+
+
+def test_what_is_found_early_is_left_out_of_its_own_window():
+    """A rule may run an action of the next window before this one's update."""
+    guard = GradientGuard(0, SKIP)
+    parameter = nn.Parameter(torch.zeros(4))
+    parameter.grad = torch.ones(4)
+    guard.check("loss", torch.tensor(math.nan), microbatch=5, version=0)
+    assert guard.admit([parameter], range(4), 0)
+    assert not guard.admit([parameter], range(4, 8), 1)
+    assert guard.skipped == [(1, "the loss of micro-batch 5 is not finite")]
+
+
+def test_a_skipped_window_is_left_out_under_every_choice_of_computation():
+    for compute in (Compute("bfloat16"), Compute("bfloat16-autocast"), Compute(recompute="stage")):
+        batches = toys.batches(24)
+        options = {"loss_fn": lambda x, y: toys.loss_fn(x.float(), y), "compute": compute}
+        skipped, _ = train(
+            toys.stages(3), "paci", 4, batches=poisoned(batches, 9), safeguards=SKIP, **options
+        )
+        twin = toys.stages(3)
+        local = toys.pipeline(
+            twin, "paci", 4, optimizer=lambda p: SgdThatForgets(p, [2]), **options
+        )
+        local.train(batches)
+        assert toys.same(skipped, toys.weights(twin))
 
 
 def test_too_many_left_out_in_a_row_stop():
