@@ -30,6 +30,7 @@ from runlog.terminal import tolerant_output
 QUESTIONS = {
     "q1": "Q1: stability",
     "q2": "Q2: time of training",
+    "efficiency": "Update efficiency",
     "q3": "Q3: throughput and memory",
     "extrapolation": "Extrapolation",
 }
