@@ -11,6 +11,7 @@ cluster=slurm it submits them and ends; `python -m experiments.status RUNS` show
 import shlex
 import sys
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
@@ -27,6 +28,7 @@ from experiments.grid.dispatch import dispatch
 from experiments.grid.runs import grid
 from experiments.run.cache import check_cached, read
 from experiments.run.folder import InUse, RunFolder
+from experiments.run.text import check_size
 from experiments.slurm import submission
 from experiments.terminal.command_line import command, interruptible, user_errors
 from experiments.terminal.options import overrides
@@ -50,8 +52,7 @@ def main() -> None:
         if configs[0].dry_run or all(folder.finished for folder in folders):
             print(*map(preview, folders), place(folders), sep="\n")
             raise SystemExit(0 if configs[0].dry_run else exit_status(folders))
-        for corpus in corpora(folders):
-            data.prepare(corpus)
+        check_texts(folders, data.prepare)
         for folder in folders:
             folder.plan()
     try:
@@ -67,16 +68,16 @@ def main() -> None:
 def submit(folders: list[RunFolder]) -> None:
     """Submit the runs that need a job to SLURM; print a line for each run and what to do next.
 
-    Raises ValueError if data is not prepared: jobs would find that out only after hours of waiting.
+    Raises ValueError if data is not prepared, or too small: jobs would find that out only after
+    hours of waiting.
     """
     config = folders[0].config
-    for corpus in corpora(folders):
-        try:
-            data.load(corpus, verify=False)
-        except ValueError as error:
-            if not config.dry_run:
-                raise
-            print(f"warning: {error}", file=sys.stderr)
+    try:
+        check_texts(folders, lambda corpus: data.load(corpus, verify=False))
+    except ValueError as error:
+        if not config.dry_run:
+            raise
+        print(f"warning: {error}", file=sys.stderr)
     if config.dry_run:
         return submission.preview(folders)
     runs = shlex.quote(config.runs)
@@ -90,10 +91,15 @@ def submit(folders: list[RunFolder]) -> None:
     )
 
 
-def corpora(folders: list[RunFolder]) -> list[DictConfig]:
-    """Return the data configurations of the runs, each once."""
-    all_of_them = (folder.config.data for folder in folders)
-    return list({OmegaConf.to_yaml(corpus): corpus for corpus in all_of_them}.values())
+def check_texts(folders: list[RunFolder], opened: Callable[[DictConfig], data.Corpus]) -> None:
+    """Open the corpus of each data configuration once, by `opened`. Raises ValueError if that does,
+    or if a corpus is too small for a run that is not finished."""
+    corpora: dict[str, data.Corpus] = {}
+    for config in (folder.config for folder in folders if not folder.finished):
+        described = OmegaConf.to_yaml(config.data)
+        if described not in corpora:
+            corpora[described] = opened(config.data)
+        check_size(config, corpora[described])
 
 
 def sweep(folders: list[RunFolder]) -> None:

@@ -189,6 +189,8 @@ def check_each(config: DictConfig) -> None:
         group, _, name = key.partition(".")
         if group in ("cluster", "executor", "optimizer") and name not in config[group]:
             continue
+        if name and name not in config[group]:
+            raise ValueError(f"{key} is missing: give it {accepted.words}")
         value = OmegaConf.select(config, key)
         if not accepted.holds(value):
             raise ValueError(f"{key} must be {accepted.words}, not {value!r}")

@@ -7,12 +7,13 @@ import torch
 from omegaconf import DictConfig
 
 from experiments import data
-from experiments.config.derived import microbatch_sizes, segment_ends, updates
+from experiments.config.derived import segment_ends, updates
 from experiments.config.naming import run_name
 from experiments.run.costs import cost_for
 from experiments.run.cut import cut_for
 from experiments.run.folder import RunFolder
 from experiments.run.identity import changes, identity
+from experiments.run.text import check_size, training_batches, validation_batches
 from experiments.run.weights import check_source, source_of
 from paci import Cost
 from runlog import Identity
@@ -28,20 +29,8 @@ class Run:
         self.folder = RunFolder(Path(config.runs) / run_name(config), config)
         self.updates = updates(config)
         self.corpus = data.load(config.data)
-        self.batches(first=0, count=config.method.accumulation)  # refuses too small a corpus
-        try:
-            self.validation = data.evaluation_batches(
-                self.corpus.validation.tokens,
-                config.model.context,
-                config.validation_microbatch,
-                config.validation_sequences,
-            )
-        except ValueError as error:
-            raise ValueError(
-                f"validation split: {error} (data.validation={config.data.validation}, "
-                f"validation_microbatch={config.validation_microbatch}, "
-                f"validation_sequences={config.validation_sequences})"
-            ) from error
+        check_size(config, self.corpus)
+        self.validation = validation_batches(config, self.corpus)
 
     @cached_property
     def cut(self) -> list[range]:
@@ -88,11 +77,7 @@ class Run:
 
     def batches(self, first: int, count: int) -> data.Batches:
         """Return micro-batches `first` to `first + count - 1` of this run."""
-        config = self.config
-        sizes = microbatch_sizes(config)
-        order_seed = config.data.order_seed
-        tokens, context = self.corpus.train.tokens, config.model.context
-        return data.Batches(tokens, context, sizes, order_seed, first, count=count)
+        return training_batches(self.config, self.corpus, first, count)
 
     def tokens(self, update: int) -> int:
         """Return the tokens trained on after `update` updates."""

@@ -56,7 +56,7 @@ METHOD = """\
 name: single-lane
 schedule: single-lane
 accumulation: 4   # micro-batches of a window
-slack: 0          # micro-batches admitted in flight beyond N - i
+slack: 0          # only paci and async-1f1b have slack
 weights: live     # the parameters that an action sees
 options: {}
 """

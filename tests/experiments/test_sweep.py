@@ -85,6 +85,23 @@ def test_wherever_runs_happen_and_end_they_are_the_same(
     assert stamps(inline) == written
 
 
+def test_too_small_a_text_is_refused_before_any_run(settings, runs, capsys, tmp_path):
+    text = tmp_path / "small.txt"
+    text.write_text("\n\n".join(f"Paragraph {n} of the text that is small." for n in range(300)))
+    small = ["data=files", f"data.files=[{text}]", f"data.folder={tmp_path}"]
+    assert call(command, [*settings, *small, TWO]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "error: validation split: the corpus has 2" in said.err
+    assert "needs 1024 (data.validation=0.02, validation_microbatch=32" in said.err
+    assert not runs.exists()
+
+    assert call(command, [*settings, ONE, "validation_sequences=33"]) == 2
+    said = capsys.readouterr().err
+    assert "validation split: 33 sequences to evaluate on; accepted are multiples" in said
+    assert not runs.exists()
+
+
 def test_finished_runs_are_made_longer(settings, runs, sweep):
     settings = [*settings, TWO, "optimizer.schedule=constant", "optimizer.warmup=0"]
     assert sweep(settings)[0] == 0
@@ -128,14 +145,6 @@ def test_a_diverged_run_is_a_result(settings, sweep):
     status, said = sweep([*settings, ONE, "optimizer.lr=1e30"])
     assert status == 0
     assert " diverged: stage 3, update 2: the loss of micro-batch 4 is not finite" in said
-
-
-def test_a_run_that_cannot_begin_says_why(settings, runs, sweep):
-    status, said = sweep([*settings, ONE, "validation_sequences=33"])
-    assert status == 1
-    assert "refused: validation split: 33 sequences to evaluate on; accepted are multiples" in said
-    assert "validation_sequences=33)" in said
-    assert [file.name for file in (runs / NAMES[0]).iterdir()] == ["config.yaml"]  # the plan
 
 
 def test_a_run_that_cannot_go_on_says_why(settings, runs, sweep, monkeypatch):
@@ -191,8 +200,10 @@ def test_costs_are_measured_before_any_run(settings, runs, sweep, monkeypatch):
 
 
 def test_all_data_are_prepared(settings, runs, sweep, monkeypatch):
-    prepared = []
-    monkeypatch.setattr(command.data, "prepare", lambda data: prepared.append(data.shuffle_seed))
+    prepared, prepare = [], command.data.prepare
+    monkeypatch.setattr(
+        command.data, "prepare", lambda data: prepared.append(data.shuffle_seed) or prepare(data)
+    )
     monkeypatch.setattr(command, "sweep", lambda folders: None)
     entries = ",".join(
         f"{{method:[paci,gpipe],data.shuffle_seed:{seed},runs:{runs}/{seed}}}" for seed in (1, 2)

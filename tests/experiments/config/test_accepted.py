@@ -1,6 +1,7 @@
 import pytest
 
 from experiments.config import compose
+from experiments.config.accepted import check_each
 
 
 @pytest.mark.parametrize(
@@ -42,3 +43,11 @@ def test_values_that_cannot_be_are_refused_in_a_sentence(override, sentence):
     with pytest.raises(ValueError, match=sentence) as error:
         compose(["scale=smoke", override])
     assert "\n" not in str(error.value)
+
+
+def test_a_key_that_a_file_of_a_group_lacks_is_named():
+    config = compose(["scale=smoke"])
+    del config.method.slack
+    missing = "method.slack is missing: give it a whole number of at least 0"
+    with pytest.raises(ValueError, match=missing):
+        check_each(config)

@@ -47,10 +47,15 @@ def grid_of(scale, *overrides):
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
 def test_every_grid_has_a_folder_for_each_run(scale, experiment):
     configs = grid_of(scale, f"experiment={experiment}")
-    assert len(configs) == SIZES.get((experiment, scale), len(configs))
-    assert {c.seed for c in configs} == set(configs[0].seeds)
     folders = {(c.runs, run_name(c)) for c in configs}
     assert len(folders) == len(configs)
+
+
+@pytest.mark.parametrize(("experiment", "scale"), SIZES)
+def test_the_sizes_of_the_papers_grids_and_of_the_studies(experiment, scale):
+    configs = grid_of(scale, f"experiment={experiment}")
+    assert len(configs) == SIZES[experiment, scale]
+    assert {c.seed for c in configs} == set(configs[0].seeds)
 
 
 def names_of(*overrides):
