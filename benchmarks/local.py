@@ -35,8 +35,8 @@ def measure() -> dict[str, Estimate]:
         **_vs_plain("local_vs_plain_8_sequences", microbatch=8, windows=8),
         **_vs_plain("local_vs_plain_2_sequences", microbatch=2, windows=16),
         **_vs_live(("stashed", "double-buffered"), microbatch=4, windows=4),
-        "compiled_vs_uncompiled": _compiled_vs_uncompiled(microbatch=8, windows=8),
-        "finite_check_us": _finite_check(microbatch=8) * 1e6,
+        **_compiled_vs_uncompiled(microbatch=8, windows=4),
+        **_finite_check(microbatch=8),
     }
 
 
@@ -89,8 +89,9 @@ def _processor_time(work: Callable[[], object]) -> Callable[[], float]:
     return timed
 
 
-def _compiled_vs_uncompiled(microbatch: int, windows: int) -> float:
-    """Return tokens a second of two compiled stages over those of two others, compilation left out.
+def _compiled_vs_uncompiled(microbatch: int, windows: int) -> dict[str, Estimate]:
+    """Return tokens per second of processor time of two compiled stages over those of two others,
+    compilation left out.
 
     With eight, torch.compile reaches its limit of compilations of one function, and leaves some
     stages as they are.
@@ -100,27 +101,26 @@ def _compiled_vs_uncompiled(microbatch: int, windows: int) -> float:
     batches = _batches(windows * a, microbatch, config.model.context)
     plain = _pipeline(config, a, stages=2)
     compiled = _pipeline(config, a, stages=2, compute=paci.Compute(compile=True))
-    ratios = []
-    for _ in range(1 + REPEATS):
-        start = time.perf_counter()
-        plain.train(batches)
-        middle = time.perf_counter()
-        compiled.train(batches)
-        ratios.append((middle - start) / (time.perf_counter() - middle))
-    return median(ratios[1:])
+    sides = [_processor_time(lambda p=it: p.train(batches)) for it in (plain, compiled)]
+    return in_rounds(
+        sides, lambda seconds: {"compiled_vs_uncompiled": seconds[0] / seconds[1]}, MOST_SECONDS
+    )
 
 
-def _finite_check(microbatch: int) -> float:
-    """Return the seconds of one check: of a gradient of the laptop model between two stages, which
-    each micro-batch brings to each stage but the last."""
+def _finite_check(microbatch: int, checks: int = 1000) -> dict[str, Estimate]:
+    """Return the microseconds of one check: of a gradient of the laptop model between two stages,
+    which each micro-batch brings to each stage but the last."""
     model, guard = compose(["scale=laptop"]).model, GradientGuard(0, Safeguards())
     gradient = torch.randn(microbatch, model.context, model.width)
-    times = []
-    for _ in range(1000):
-        start = time.perf_counter()
-        guard.check("gradient", gradient, 0, 0)
-        times.append(time.perf_counter() - start)
-    return median(times)
+
+    def check() -> None:
+        for _ in range(checks):
+            guard.check("gradient", gradient, 0, 0)
+
+    return in_rounds(
+        [_processor_time(check)], lambda seconds: {"finite_check_us": seconds[0] / checks * 1e6},
+        MOST_SECONDS / 8,
+    )  # fmt: skip
 
 
 def _pipeline(config, accumulation: int, stages: int = STAGES, **options) -> paci.LocalPipeline:
