@@ -37,6 +37,10 @@ RUNS = {
         ["experiment=precision", "tokens=2560", PACI, "executor.precision=bfloat16"],
         ["experiment=recompute", "tokens=2560", PACI, "executor.recompute=stage"],
         ["experiment=clipping", "tokens=2560", PACI, "optimizer.clip=stage"],
+        ["experiment=horizon", "tokens=2560", "batch=16", FLUSH, "optimizer.lr=1e-3"],
+        ["experiment=horizon", "tokens=2560", "batch=16", PACI, "optimizer.lr=1e-3"],
+        ["experiment=rates", "tokens=2560", PACI, "optimizer.lr=1e-1"],
+        ["experiment=optimizers", "tokens=2560", PACI, "optimizer=muon", "optimizer.lr=4e-3"],
     ],
     "training-emulated": [["executor=emulated", "stages=2", "tokens=2560"]],
     "throughput-q2": [

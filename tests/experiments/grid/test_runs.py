@@ -35,6 +35,19 @@ SIZES = {  # entries × batches × seeds
     for study, settings in (("precision", 3 * 3), ("recompute", 2 * 2), ("clipping", 2 + 3))
     for scale in SCALES
 }
+SIZES |= {
+    ("rates", scale): 8 * rates for scale, rates in (("smoke", 2), ("laptop", 6), ("paper", 5))
+}
+SIZES |= {  # methods × lengths or optimizers × rates × seeds
+    ("horizon", "smoke"): 5 * 2 * 1 * 2,
+    ("horizon", "laptop"): 5 * 3 * 4 * 3,
+    ("horizon", "paper"): 5 * 4 * 3 * 3,
+    ("optimizers", "smoke"): 4 * 3 * 1 * 2,
+    ("optimizers", "laptop"): 4 * 3 * 4 * 3,
+    ("optimizers", "paper"): 4 * 3 * 3 * 3,
+}
+SIZES |= {(name, "night"): SIZES[name, "laptop"] for name in EXPERIMENTS}
+SIZES["horizon", "night"] = 5 * 4 * 4 * 3
 
 
 @cache

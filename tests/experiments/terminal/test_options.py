@@ -66,6 +66,7 @@ def test_no_default_is_always_replaced_by_the_scale():
                 yield f"{prefix}{key}", value
 
     scales = [yaml.safe_load(file.read_text()) for file in (CONF / "scale").glob("*.yaml")]
+    scales = [it for it in scales if "tokens" in it]  # the others inherit from one of these
     of_every_scale = set.intersection(*(set(dict(settings(scale))) for scale in scales))
     defaults = dict(settings(yaml.safe_load((CONF / "config.yaml").read_text())))
     groups = defaults.pop("defaults")
