@@ -7,7 +7,7 @@ In the order in which a number is made:
     variants cells             a method as a line of a table, and its runs, which differ by seed
     statistics steady_state    means, spreads and intervals; seconds per update in steady state
     efficiency comparison      what an update is worth; any runs by any settings
-    study                      the numbers of an experiment on precision, recomputation or clipping
+    studies tuning horizon     experiments beside the paper's plan: choices, rates, length
     counterparts               the number of the paper that stands beside ours
     q1/                        stability: drift of the weights, delay and inconsistency
     q2/                        time to a perplexity, and speed-ups

@@ -1,11 +1,10 @@
 """Studies beyond the paper: runs of one experiment that differ in one choice of computation."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pandas as pd
 
-from analysis.cells import PLACE, CannotAnswer, Cell, cells, leaves
+from analysis.cells import CannotAnswer, Cell, cells, leaves, of_experiments
 from analysis.frames import Frames
 
 PARTS = {
@@ -24,14 +23,13 @@ BEFORE = 10
 def study(frames: Frames, experiment: str) -> list[Cell]:
     """Return the cells of the trainings of an experiment, whose runs may have been made for another
     one as well. Raises CannotAnswer if there is none."""
-    keys = [*PLACE, "recipe"]
-    mine = frames.runs[frames.runs["experiment"].eq(experiment)]
-    wanted = set(mine[keys].itertuples(index=False, name=None))
-    chosen = [row in wanted for row in frames.runs[keys].itertuples(index=False, name=None)]
-    try:
-        return cells(replace(frames, runs=frames.runs[chosen]))
-    except CannotAnswer:
-        raise CannotAnswer(f"no run of experiment={experiment} is completed") from None
+    mine = of_experiments(frames, [experiment])
+    if mine.used.empty:
+        raise CannotAnswer(
+            f"no run of experiment={experiment} is completed: "
+            f"python -m experiments.sweep experiment={experiment}"
+        )
+    return cells(mine)
 
 
 def choice(cell: Cell, key: str) -> str:

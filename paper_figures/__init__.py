@@ -19,9 +19,8 @@ Beyond the paper:
     memory_parts                    peak memory rank by rank, split into what it is for
     update_efficiency               how many updates of flush an update is worth
     utilisation                     jitter, late messages and depth, and what slack buys
-    study_clipping                  experiment=clipping: norms of a stage, and the global one
-    study_precision                 experiment=precision: what graphs keep and backwards see
-    study_recompute                 experiment=recompute: with live and with stashed weights
+    precision, recompute, clipping  studies of computation, each of the experiment of its name
+    rates, horizon, optimizers      studies of training, likewise
     throughput_of_methods           tokens per second of every method
     training_loss                   Figure 5 with every training run, whatever its method
     validation_perplexity           Figure 6 with every training run

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from analysis import CannotAnswer, Frames, Variant
 from analysis.horizon import PAPER, by_length, gap, lost, power_law
 from analysis.statistics import mean_and_interval
-from analysis.study import study
+from analysis.studies import study
 from analysis.tuning import Pair, pairs, rate
 from paper_figures import style
 from paper_figures.command import main
@@ -110,4 +110,4 @@ def _curves(frames: Frames) -> dict[str, Curves]:
 
 
 if __name__ == "__main__":
-    sys.exit(main(["study_horizon"]))
+    sys.exit(main(["horizon"]))

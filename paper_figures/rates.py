@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from analysis import Frames
-from analysis.study import study
+from analysis.studies import study
 from analysis.tuning import loss, rate, trained
 from paper_figures import style
 from paper_figures.command import main
@@ -68,4 +68,4 @@ def draw(frames: Frames) -> Figure:
 
 
 if __name__ == "__main__":
-    sys.exit(main(["study_rates"]))
+    sys.exit(main(["rates"]))

@@ -3,7 +3,7 @@
 import pytest
 
 from analysis import CannotAnswer, cells, planned, read_runs
-from analysis.study import largest_rise, numbers, study
+from analysis.studies import study
 
 FALLING = [4.0 - k / 10 for k in range(20)]
 CLIPPED = {"name": "adamw", "lr": 0.001, "clip": "stage"}
@@ -43,12 +43,3 @@ def test_a_study_has_the_plans_runs_of_its_settings(runs):
     assert (unclipped.seeds, clipped.seeds) == (2, 1)
     with pytest.raises(CannotAnswer, match=r"experiments\.sweep experiment=precision"):
         study(read_runs(runs), "precision")
-
-
-def test_numbers_of_a_cell(runs):
-    _, clipped = study(read_runs(runs), "clipping")
-    assert largest_rise(clipped).tolist() == [1.5]  # from 3 to 4.5, each held for five updates
-    row = numbers(clipped)
-    assert row["activations (MiB)"] == 1
-    assert row["final loss"] == 2
-    assert row["time"] == pytest.approx(1 / 20)  # the log says 1 s after 20 updates

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from analysis import CannotAnswer, Frames
 from analysis.horizon import gap, lost
 from analysis.statistics import mean_and_interval, mean_and_std
-from analysis.study import study
+from analysis.studies import study
 from analysis.tuning import Pair, best, rate
 from paper_figures import style
 from paper_figures.command import main
@@ -71,4 +71,4 @@ def draw(frames: Frames) -> Figure:
 
 
 if __name__ == "__main__":
-    sys.exit(main(["study_optimizers"]))
+    sys.exit(main(["optimizers"]))
