@@ -97,8 +97,9 @@ bench: $(ENV)  ## measure the runtime, side by side with its yardsticks, into ru
 bench-gpu: $(ENV)  ## measure what only GPUs can show, into runs/bench-gpu.json
 	$(PY) benchmarks.gpu
 
-reference: $(ENV)  ## write docs/reference.md from paci's docstrings
+reference: $(ENV)  ## write docs/reference.md from docstrings, docs/settings.md from conf/
 	$(BIN)/python docs/reference.py
+	$(BIN)/python docs/settings.py
 
 test: $(ENV)  ## run the tests
 	$(PY) pytest -n 2 --dist loadfile -q -m "not stress and not slurm and not docs"
