@@ -12,9 +12,9 @@ HEAD = """\
 # Settings
 
 Every setting is a key of the configuration in `conf/`, set as `KEY=VALUE`, and a group takes one of
-its files, as `GROUP=OPTION`. `python -m experiments.train --help` prints the values that they have. A
-value that is not accepted stops a command before any work, with one sentence. This page is written by
-`make reference`, from the comments in `conf/`.
+its files, as `GROUP=OPTION`. `python -m experiments.train --help` prints their values. A value that
+is not accepted stops a command before any work, with one sentence. `make reference` writes this
+page from the comments in `conf/`.
 """
 GROUPS = ("method", "model", "optimizer", "data", "executor", "cluster", "scale")
 USUAL = {"method": "paci", "model": "smoke", "optimizer": "adamw", "data": "files",
@@ -87,11 +87,10 @@ def comments(file: Path) -> dict[str, str]:
             continue
         if key:
             indent, name, rest = key.groups()
-            value, _, behind = rest.partition(" # ")
+            behind = rest.partition(" # ")[2]
             outer = outer if indent else name
             full = f"{outer}.{name}" if indent else name
             found[full] = behind.strip() or ("" if is_head else " ".join(above))
-            found |= {f"{full}.{inner}": "" for inner in re.findall(r"(\w+): [^{}]*?[,}]", value)}
         above, is_head = [], False
     return {key: text for key, text in found.items() if key != "defaults"}
 

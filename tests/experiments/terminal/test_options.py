@@ -29,7 +29,7 @@ def test_help_lists_every_setting_and_option(command, capsys):
     ):
         listed = said.partition(f"\n  {group.name:<12}")[2].partition("=")[0]
         assert set(listed.replace(",", "").split()[:-1]) == {it.stem for it in group.glob("*.yaml")}
-    assert "\n  stages: ???           # N\n" in said
+    assert "\n  stages: ???           # N, the pieces" in said
     assert "# CPU threads per run" in said
     assert "tokens: 600000" in said  # of the scale
     assert "defaults:" not in said
