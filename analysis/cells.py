@@ -161,11 +161,11 @@ def cells(frames: Frames) -> list[Cell]:
     mine = frames.of(TRAINING)
     if mine.used.empty:
         raise CannotAnswer("no training run is completed")
-    varied = _varied(mine.used)
+    varied = {scale: _varied(runs) for scale, runs in mine.used.groupby("scale")}
     made = []
     for key, runs in mine.used.groupby(KEY):
         scale, clock, batch, variant, recipe = key
-        other = _named(recipe, varied)
+        other = _named(recipe, varied[scale])
         made.append(Cell(scale, clock, int(batch), variant, runs["seed"].to_dict(), mine, other))
     return in_order(made)
 
@@ -211,13 +211,20 @@ def _varied(runs: pd.DataFrame) -> list[str]:
 
 
 def _named(recipe: str, varied: Sequence[str]) -> str:
-    """Return text like "lr 0.001, precision float32"."""
+    """Return text like "lr 0.001, precision float32", without settings that are null or that the
+    recipe lacks, like the files of data that have none."""
     of, last = leaves(recipe), [key.rpartition(".")[2] for key in varied]
     named = [
-        f"{short if last.count(short) == 1 else key} {of.get(key)}"
+        f"{short if last.count(short) == 1 else key} {_shown(of[key])}"
         for key, short in zip(varied, last, strict=True)
+        if of.get(key) is not None
     ]
     return ", ".join(named)
+
+
+def _shown(value: object) -> str:
+    """Return a value as a configuration has it: text without quotes, true and false."""
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def leaves(recipe: str) -> dict[str, object]:

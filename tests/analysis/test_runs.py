@@ -275,8 +275,27 @@ def test_precision_is_part_of_the_recipe(write_run):
     write_run("b", seed=1, executor={"precision": "bfloat16-autocast"})
     made = cells(read_runs(write_run.root))
     assert [cell.setting.other for cell in made] == [
-        "precision None", "precision bfloat16-autocast",
+        "", "precision bfloat16-autocast",
     ]  # fmt: skip
+
+
+def test_what_a_recipe_lacks_is_not_named(write_run):
+    write_run("a", data={"source": "kjv"})
+    write_run("b", data={"source": "files", "files": ["mine.txt"], "shuffle": True})
+    made = cells(read_runs(write_run.root))
+    assert {cell.setting.other for cell in made} == {
+        "source kjv", 'source files, files ["mine.txt"], shuffle true',
+    }  # fmt: skip
+
+
+def test_what_varies_at_one_scale_is_not_named_at_another(write_run):
+    write_run("a", scale="smoke")
+    write_run("b", scale="smoke", optimizer={"name": "adamw", "lr": 0.1})
+    write_run("c", scale="laptop")
+    made = cells(read_runs(write_run.root))
+    assert {(cell.scale, cell.setting.other) for cell in made} == {
+        ("smoke", "lr 0.001"), ("smoke", "lr 0.1"), ("laptop", ""),
+    }  # fmt: skip
 
 
 def test_settings_that_end_alike_have_their_whole_names(write_run):
