@@ -144,6 +144,20 @@ def test_a_new_experiment(project):
     assert "paci-a4-slack2-" in project.python(*sweep)
 
 
+def test_a_new_setting(project):
+    accepted, skips = "experiments/config/accepted.py", '    "most_skips": whole(1),\n'
+    line = "most_skips: 10        # updates that a stage leaves out in a row before the run stops\n"
+    new = "patience: 0           # evaluations without a better loss after which a run stops\n"
+    project.replace("conf/config.yaml", line, line + new)
+    project.replace(accepted, skips, skips + '    "patience": whole(0),\n')
+    later = '    "most_skips": 10,\n'
+    project.replace("runlog/__init__.py", later, later + '    "patience": 0,\n')
+    project.python("docs/settings.py")  # as make reference does
+    project.check(
+        "tests/docs/test_settings.py", "tests/experiments/config", "tests/experiments/terminal"
+    )
+
+
 def test_a_new_schedule_and_its_method(project):
     project.write("paci/schedules/single_lane.py", SCHEDULE)
     schedules = "paci/schedules/__init__.py"

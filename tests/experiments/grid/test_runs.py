@@ -46,7 +46,7 @@ SIZES |= {  # methods × lengths or optimizers × rates × seeds
     ("optimizers", "laptop"): 4 * 3 * 4 * 3,
     ("optimizers", "paper"): 4 * 3 * 3 * 3,
 }
-SIZES |= {(name, "night"): SIZES[name, "laptop"] for name in EXPERIMENTS}
+SIZES |= {(name, "night"): size for (name, scale), size in SIZES.items() if scale == "laptop"}
 SIZES["horizon", "night"] = 5 * 4 * 4 * 3
 
 
