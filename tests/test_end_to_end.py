@@ -15,8 +15,9 @@ from tests.experiments.smoke import call
 
 FLUSH, PACI = "method=1f1b-flush", "method=paci"
 REAL = ["executor=distributed", "stages=2"]
-TRAININGS = ["experiment=trainings", "tokens=2560"]
-EXTRAS = ["experiment=extras", "tokens=2560"]
+SHORT = ["tokens=2560"]
+TRAININGS = ["experiment=trainings", *SHORT]
+EXTRAS = ["experiment=extras", *SHORT]
 Q2 = ["experiment=q2"]
 Q3 = ["experiment=q3"]
 Q3_EMULATED = ["experiment=q3-emulated", "stages=2", "method.accumulation=8"]
@@ -33,14 +34,16 @@ RUNS = {
         [*TRAININGS, *REAL, FLUSH, "method.accumulation=4"],
         [*TRAININGS, *REAL, PACI, "method.accumulation=4", "timeline=true"],
     ],
-    "training-studies": [
-        ["experiment=precision", "tokens=2560", PACI, "executor.precision=bfloat16"],
-        ["experiment=recompute", "tokens=2560", PACI, "executor.recompute=stage"],
-        ["experiment=clipping", "tokens=2560", PACI, "optimizer.clip=stage"],
-        ["experiment=horizon", "tokens=2560", "batch=16", FLUSH, "optimizer.lr=1e-3"],
-        ["experiment=horizon", "tokens=2560", "batch=16", PACI, "optimizer.lr=1e-3"],
-        ["experiment=rates", "tokens=2560", PACI, "optimizer.lr=1e-1"],
-        ["experiment=optimizers", "tokens=2560", PACI, "optimizer=muon", "optimizer.lr=4e-3"],
+    "training-precision": [["experiment=precision", *SHORT, PACI, "executor.precision=bfloat16"]],
+    "training-recompute": [["experiment=recompute", *SHORT, PACI, "executor.recompute=stage"]],
+    "training-clipping": [["experiment=clipping", *SHORT, PACI, "optimizer.clip=stage"]],
+    "training-horizon": [
+        ["experiment=horizon", *SHORT, "batch=16", method, "optimizer.lr=1e-3"]
+        for method in (FLUSH, PACI)
+    ],
+    "training-rates": [["experiment=rates", *SHORT, PACI, "optimizer.lr=1e-1"]],
+    "training-optimizers": [
+        ["experiment=optimizers", *SHORT, PACI, "optimizer=muon", "optimizer.lr=4e-3"]
     ],
     "training-emulated": [["executor=emulated", "stages=2", "tokens=2560"]],
     "throughput-q2": [

@@ -11,6 +11,7 @@ NOTEBOOK = Path(__file__).resolve().parents[2] / "examples" / "schedules.ipynb"
 
 @pytest.fixture
 def no_window():
+    plt.close("all")
     backend = plt.get_backend()
     plt.switch_backend("agg")
     yield
