@@ -5,7 +5,7 @@ import sys
 import pandas as pd
 from matplotlib.figure import Figure
 
-from analysis import Cell, Frames
+from analysis import CannotAnswer, Cell, Frames
 from analysis.statistics import mean_and_std
 from analysis.studies import PARTS, choice, copied, drift, fullest, paired, study, with_reference
 from paper_figures import style
@@ -57,6 +57,8 @@ def note(_: pd.DataFrame) -> str:
 def draw(frames: Frames) -> Figure:
     """Draw live less stashed weights in each precision, and the memory of PACI's fullest stage."""
     made = [cell for cell, _ in _pairs(frames)]
+    if not made:
+        raise CannotAnswer("no completed run has one in float32 beside it")
     fig, (losses, memory) = style.panels(2, height=2.3)
     names = [name for name in PRECISIONS if any(_precision(cell) == name for cell in made)]
     for place, name in enumerate(names):

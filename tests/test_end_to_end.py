@@ -15,7 +15,7 @@ from tests.experiments.smoke import call
 
 FLUSH, PACI = "method=1f1b-flush", "method=paci"
 REAL = ["executor=distributed", "stages=2"]
-SHORT = ["tokens=2560"]
+SHORT, RECOMPUTE = ["tokens=2560"], "named=[executor.recompute]"
 TRAININGS = ["experiment=trainings", *SHORT]
 EXTRAS = ["experiment=extras", *SHORT]
 Q2 = ["experiment=q2"]
@@ -34,8 +34,14 @@ RUNS = {
         [*TRAININGS, *REAL, FLUSH, "method.accumulation=4"],
         [*TRAININGS, *REAL, PACI, "method.accumulation=4", "timeline=true"],
     ],
-    "training-precision": [["experiment=precision", *SHORT, PACI, "executor.precision=bfloat16"]],
-    "training-recompute": [["experiment=recompute", *SHORT, PACI, "executor.recompute=stage"]],
+    "training-precision": [
+        ["experiment=precision", *SHORT, PACI, f"method.weights={weights}", "seed=1"]
+        for weights in ("live", "stashed")
+    ],
+    "training-recompute": [
+        ["experiment=recompute", *SHORT, PACI, f"executor.recompute={what}", "seed=2", RECOMPUTE]
+        for what in ("none", "stage")
+    ],
     "training-clipping": [["experiment=clipping", *SHORT, PACI, "optimizer.clip=stage"]],
     "training-horizon": [
         ["experiment=horizon", *SHORT, "batch=16", method, "optimizer.lr=1e-3"]
