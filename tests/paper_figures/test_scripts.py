@@ -20,8 +20,11 @@ from paper_figures import table_3_stability as stability
 from paper_figures.command import main, scripts
 from paper_figures.make import needs_of
 
+STUDIES = ("clipping", "horizon", "optimizers", "precision", "rates", "recompute")
 OF_RUNS = [
-    name for name in scripts() if "training" in needs_of(import_module(f"paper_figures.{name}"))
+    name
+    for name in scripts()
+    if "training" in needs_of(import_module(f"paper_figures.{name}")) and name not in STUDIES
 ]
 
 
