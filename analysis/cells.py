@@ -175,9 +175,9 @@ PLACE = ["scale", "clock", "batch", "variant"]
 KEY = [*PLACE, "recipe"]
 
 
-PLAN = ("trainings", "extras", "q1")
-"""The experiments of the paper's plan of trainings, and of the extras beside it; q1 is that of
-older versions."""
+PLAN = ("trainings", "extras", "q1", "q2")
+"""The experiments of the paper's plan of trainings, and of the extras beside it; in older versions
+those of q1 and q2."""
 
 
 def planned(frames: Frames) -> list[Cell]:
