@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import nn
 
+import paci
 from paci.distributed.launch import spawn
 from tests.docs.pages import ROOT, blocks
 
@@ -76,6 +77,11 @@ def test_the_page_on_the_interface(tmp_path, monkeypatch, capsys):
     program.write_text(f"{inside[0]}{processes}    print(len(losses))\n")
     done = subprocess.run([sys.executable, program], capture_output=True, text=True, check=True)
     assert done.stdout == "16\n"
+
+
+def test_the_page_on_the_interface_names_all_of_it():
+    listed = API.read_text().partition("\n\n")[2].partition(". ")[0]
+    assert {*re.findall(r"`(\w+)`", listed)} == {*paci.__all__, "__version__"}
 
 
 def test_the_readme_is_short():
